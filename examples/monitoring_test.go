@@ -184,7 +184,7 @@ func TestSupportIsTested(t *testing.T) {
 		t.Fatal(err)
 	}
 	for server, module := range map[string]string{
-		"kubernetes": "k8s.io/kubernetes", "crossplane": "github.com/crossplane/crossplane/v2", "flux": "github.com/fluxcd/kustomize-controller", "source": "github.com/fluxcd/source-controller", "gitea": "code.gitea.io/gitea",
+		"kubernetes": "k8s.io/kubernetes", "crossplane": "github.com/crossplane/crossplane/v2", "provider": "github.com/crossplane-contrib/provider-kubernetes", "flux": "github.com/fluxcd/kustomize-controller", "source": "github.com/fluxcd/source-controller", "gitea": "code.gitea.io/gitea",
 	} {
 		mod, err := os.ReadFile(filepath.Join("..", "fixtures", "server", server, "go.mod"))
 		if err != nil {

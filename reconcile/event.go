@@ -38,7 +38,7 @@ const (
 	PublishFailed EventKind = "cannot publish"
 	WatchFailed   EventKind = "cannot watch"            // the next pass finds drift
 	WebhookFailed EventKind = "cannot receive webhooks" // the next poll finds pushes
-	SourceState   EventKind = "source"                  // whether the source of Flux is ready has changed: Err is why it is not
+	SourceState   EventKind = "source"                  // whether the repository or the source of Flux can be read has changed: Err is why not
 	IsSuspended   EventKind = "suspended"
 	Unheard       EventKind = "no comment approves" // the forge does not support approvals by comment as the Sync requires
 

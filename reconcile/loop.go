@@ -152,6 +152,7 @@ type running struct {
 	under   *underWay              // the current pass; nil if there is none
 	ending  bool                   // the loop ends, so no pass begins
 	seen    string                 // the commit of the last pass
+	away    bool                   // the repository could not be read
 	moved   map[manifest.ID]string // what the watcher last reported
 	handled map[manifest.ID]string // the part of moved that a pass has checked
 	telling sync.Mutex

@@ -49,6 +49,9 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	stop()
 	if ctx.Err() == nil {
 		r.Reconciler.Peers.fetched(r.Reconciler.Sync, err)
+		if refused(unread(err)) == "" {
+			r.reached(err)
+		}
 	}
 	if err == nil {
 		r.last = in

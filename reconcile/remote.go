@@ -148,24 +148,34 @@ func (r *remote) due() (loops []*running, pushed bool, age time.Duration) {
 	return loops, pushed, age
 }
 
-// look asks for the newest commit of each ref once, and tells the loops. If it cannot, their next passes report the error.
+// look asks for the newest commit of each ref once, and tells the loops, also if it cannot be known.
 func (r *remote) look(ctx context.Context, loops []*running, pushed bool, age time.Duration) {
 	began := time.Now()
-	tips := map[string]string{}
+	answers := map[string]tipAnswer{}
 	for _, l := range loops {
-		tip, asked := tips[l.Ref]
+		answer, asked := answers[l.Ref]
 		if !asked {
-			tip = l.ask(engine.Within(ctx, age+time.Since(began)))
-			tips[l.Ref] = tip
+			answer = l.ask(engine.Within(ctx, age+time.Since(began)))
+			answers[l.Ref] = answer
 		}
-		if tip != "" {
-			l.told(found{tip, pushed})
+		switch {
+		case answer.err != nil:
+			l.reached(answer.err)
+		case answer.tip != "":
+			l.reached(nil)
+			l.told(found{answer.tip, pushed})
 		}
 	}
 }
 
-// ask returns the newest commit of the ref; "" if that is not known, or if the loop has ended. A panic is for the next pass to report.
-func (r *running) ask(ctx context.Context) (tip string) {
+// A tipAnswer is the newest commit of a ref, or why it is not known. It is empty if the loop that asked has ended.
+type tipAnswer struct {
+	tip string
+	err error
+}
+
+// ask returns the newest commit of the ref. A panic is for the next pass to report.
+func (r *running) ask(ctx context.Context) (answer tipAnswer) {
 	defer engine.PauseAfter(ctx, late)()
 	r.asked.Lock()
 	defer r.asked.Unlock()
@@ -173,12 +183,24 @@ func (r *running) ask(ctx context.Context) (tip string) {
 	defer cancel()
 	defer context.AfterFunc(r.ctx, cancel)() //nolint:contextcheck // the loop may end before the remote
 	_ = engine.Caught("look", func() error {
-		if now, err := r.newest(ctx); err == nil && r.ctx.Err() == nil {
-			tip = now
+		if tip, err := r.newest(ctx); r.ctx.Err() == nil {
+			answer = tipAnswer{tip, err}
 		}
 		return nil
 	})
-	return tip
+	return answer
+}
+
+// reached tells of the state of the repository if that has changed: err is why it cannot be read. A loop without a Remote has a Source that
+// tells of its own state.
+func (r *running) reached(err error) {
+	r.mu.Lock()
+	changed := r.away != (err != nil)
+	r.away = err != nil
+	r.mu.Unlock()
+	if changed && r.Remote != nil {
+		r.emit(Event{Kind: SourceState, Err: err})
+	}
 }
 
 // newest returns the newest commit of the ref, even if no pass may apply it.

@@ -1,7 +1,11 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -20,18 +24,20 @@ type host struct {
 	fetched int
 	ages    []time.Duration
 	silent  bool
+	away    error
+	hear    func(Event) // may be nil
 }
 
 func (h *host) tip(ctx context.Context, ref string) (string, error) {
 	h.mu.Lock()
 	h.asked++
 	h.ages = append(h.ages, engine.Age(ctx))
-	tip, silent := h.tips[ref], h.silent
+	tip, silent, away := h.tips[ref], h.silent, h.away
 	h.mu.Unlock()
 	if silent {
 		<-ctx.Done()
 	}
-	return tip, ctx.Err()
+	return tip, cmp.Or(away, ctx.Err())
 }
 
 func (h *host) push(ref string) {
@@ -80,6 +86,9 @@ func (h *host) beside(t *testing.T, queue *engine.Queue, remotes *Remotes, each 
 			defer mu.Unlock()
 			if e.Kind == Passed {
 				made[ref]++
+			}
+			if h.hear != nil {
+				h.hear(e)
 			}
 		}
 		w.run(t, l)
@@ -135,6 +144,39 @@ func TestPollsAreShared(t *testing.T) {
 		}
 		if asked, _ := h.counts(); asked != 2 {
 			t.Errorf("a push makes the remote ask %d times, want once for each branch", asked)
+		}
+	})
+}
+
+// A look that fails is told at once, to each sync of the remote and not again while the repository stays away. So is the end of that, without
+// a pass.
+func TestAFailedLookIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{tips: map[string]string{"main": "a"}}
+		var mu sync.Mutex
+		var told []string
+		passed := h.beside(t, engine.NewQueue(2), new(Remotes), func(int, *Loop) {}, many(3, "main")...)
+		h.hear = func(e Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Kind == SourceState {
+				told = append(told, fmt.Sprint(e.Err))
+			}
+		}
+		passed()
+		for _, away := range []error{errors.New("no route to host"), nil} {
+			h.mu.Lock()
+			h.away = away
+			h.mu.Unlock()
+			time.Sleep(time.Minute)
+		}
+		if got := passed(); len(got) > 0 {
+			t.Errorf("%v passes", got)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if want := []string{"no route to host", "no route to host", "no route to host", "<nil>", "<nil>", "<nil>"}; !slices.Equal(told, want) {
+			t.Errorf("told %q, want %q", told, want)
 		}
 	})
 }

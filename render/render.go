@@ -367,6 +367,16 @@ func (d Desired) Problems() catalogue.Errors {
 	return problems
 }
 
+// Provider returns the provider whose package in the commit has a definition; zero if none has.
+func (d Desired) Provider(definition string) manifest.ID {
+	for _, one := range d.Definitions {
+		if one.Name == definition && one.Package != nil {
+			return manifest.ID{Group: crossplane.Packages, Kind: crossplane.Provider, Name: one.Package.Name}
+		}
+	}
+	return manifest.ID{}
+}
+
 // Names reports whether an unpaused policy of the commit names a definition, declared or not.
 func (d Desired) Names(definition string) bool {
 	return slices.ContainsFunc(d.Policies, func(p catalogue.Policy) bool {

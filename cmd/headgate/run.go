@@ -331,13 +331,13 @@ func (t *terminal) once(ctx context.Context, targets []*target.Target, show *vie
 	return nil
 }
 
-// logSource logs whether the source of Flux is ready.
+// logSource logs whether the repository or the source of Flux can be read.
 func logSource(log *slog.Logger, problem error) {
 	if problem != nil {
-		log.Warn("the source of Flux is not ready", "error", problem)
+		log.Warn("the source cannot be read", "error", problem)
 		return
 	}
-	log.Debug("the source of Flux is ready")
+	log.Debug("the source can be read")
 }
 
 // logEvent logs an event of a loop: news at level info, everything else at level debug.
@@ -409,7 +409,7 @@ func logPass(log *slog.Logger, e reconcile.Event) {
 		}
 	}
 	for _, f := range r.Findings {
-		if f.Rule == plan.RuleRebuilt {
+		if f.Rule == plan.RuleRebuilt || f.Rule == plan.RuleRestart {
 			log.Warn(f.Message, "fix", f.Fix)
 		}
 	}

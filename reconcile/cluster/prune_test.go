@@ -178,6 +178,11 @@ func TestDependents(t *testing.T) {
 	})
 	objects = append(objects, usage)
 	applied(t, c, want(t, objects...))
+	rival := w.crd("Rival", "Namespaced")
+	rival.Object["spec"].(map[string]any)["names"].(map[string]any)["kind"] = "Bucket"
+	if _, err := w.at(crds, "").Create(t.Context(), rival, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
 	limited := clusterOf(t, w.as(t, nil), w, cluster.Options{})
 	if _, err := c.Observe(t.Context(), want(t)); err != nil {
 		t.Fatal(err)
@@ -193,10 +198,11 @@ func TestDependents(t *testing.T) {
 		of     manifest.ID
 		want   any
 	}{
-		"None":     {"Nothing uses the CRD.", c, of("Region"), question.Counted{}},
-		"Three":    {"One request counts all objects and returns an example.", c, of("Bucket"), question.Counted{Count: 3, Example: "Bucket " + space + "/a", These: []manifest.ID{bucket("a"), bucket("b"), bucket("c")}}},
-		"Gone":     {"A CRD that does not exist has no objects.", c, of("Nothing"), question.Counted{}},
-		"Unserved": {"Objects that cannot be read cannot be counted.", c, of("Ghost"), given.Unknown(reason.Failed.With("the CRD ghosts." + w.group + " serves no version"))},
+		"None":             {"Nothing uses the CRD.", c, of("Region"), question.Counted{}},
+		"Three":            {"One request counts all objects and returns an example.", c, of("Bucket"), question.Counted{Count: 3, Example: "Bucket " + space + "/a", These: []manifest.ID{bucket("a"), bucket("b"), bucket("c")}}},
+		"Gone":             {"A CRD that does not exist has no objects.", c, of("Nothing"), question.Counted{}},
+		"Unserved":         {"Objects that cannot be read cannot be counted.", c, of("Ghost"), given.Unknown(reason.Failed.With("the CRD ghosts." + w.group + " serves no version"))},
+		"NeverEstablished": {"Another CRD has its names, so it was never served.", c, of("Rival"), question.Counted{}},
 		"Used": {
 			"The provider creates usages of its ProviderConfigs.", c,
 			manifest.ID{Group: w.group, Kind: "ProviderConfig", Namespace: space, Name: "prod"},

@@ -9,6 +9,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/report"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -53,6 +54,14 @@ func (j *subject) tell(before, after v1alpha1.Status) {
 		case one.condition == v1alpha1.ConditionReady || was != nil && was.Status == one.bad:
 			j.event(core.EventTypeNormal, is.Reason, is.Message)
 		}
+	}
+}
+
+// tellRestarts creates an Event for each provider that has to restart because of a pass.
+func (j *subject) tellRestarts(r report.Report) {
+	for _, restart := range r.Restarts {
+		f := restart.Finding()
+		j.event(core.EventTypeNormal, v1alpha1.RestartProvider, f.Message+"; "+f.Fix)
 	}
 }
 

@@ -94,7 +94,7 @@ func (s *change) progresses(why string) {
 	s.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonProgressing, why)
 }
 
-// source records why the source of Flux is not ready; nil if it is, or if there is none.
+// source records why the repository or the source of Flux cannot be read; nil if it can.
 func (s *change) source(problem error) {
 	if problem == nil {
 		s.without(v1alpha1.ConditionSourceReady)

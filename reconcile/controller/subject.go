@@ -135,6 +135,9 @@ func (j *subject) hear(generation int64, e reconcile.Event) {
 		j.tell(before, next)
 		j.write()
 	}
+	if e.Kind == reconcile.Passed {
+		j.tellRestarts(e.Report)
+	}
 }
 
 // stall records why the object does not run.

@@ -135,8 +135,8 @@ func (p *drafted) pruneInstead(s plan.Step, live *metav1.PartialObjectMetadata, 
 		p.Instead[s.ID] = s
 	}
 	taken := prune(s.ID, e, live)
-	taken.Deactivates, taken.Definition, taken.Origin = true, true, s.Origin
-	taken.Reason = reason.NotNamed.With()
+	taken.Deactivates, taken.Definition, taken.Origin, taken.Reason = true, true, s.Origin, reason.NotNamed.With()
+	taken.Revision.Package = p.Want.Provider(s.ID.Name)
 	return taken
 }
 

@@ -64,10 +64,10 @@ type Restart struct {
 // Finding returns the need to restart as a finding.
 func (r Restart) Finding() manifest.Finding {
 	f := manifest.Finding{
-		Rule:     "restart-provider",
+		Rule:     RuleRestart,
 		About:    manifest.About{Object: r.Package},
 		Severity: manifest.Note,
-		Message:  fmt.Sprintf("the provider %s still runs the controllers for %s that were deactivated; they stop when it restarts", r.Package.Name, manifest.Count(r.CRDs, "kind")),
+		Message:  fmt.Sprintf("the provider %s still runs the controllers of %s; they stop when it restarts", r.Package.Name, manifest.Count(r.CRDs, "deactivated kind")),
 		Fix:      "restart its Deployment after their CRDs are gone",
 	}
 	if namespace, name, ok := strings.Cut(r.Deployment, "/"); ok {

@@ -106,4 +106,5 @@ func InOrder(a, b Step) int {
 const (
 	RuleLeft    = "crd-left-alone"    // a CRD without an owner after a handover
 	RuleRebuilt = "inventory-rebuilt" // the inventory is rebuilt
+	RuleRestart = "restart-provider"  // a provider runs controllers of deactivated definitions
 )

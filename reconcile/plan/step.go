@@ -142,7 +142,7 @@ type Removal struct {
 	Protected bool         // the object has our finalizer
 	SameAs    manifest.ID  // the wanted identity of the same object, if it has one
 	Disowns   []types.UID  // of a release: owners of the object that the plan prunes
-	Revision  LiveRevision // for a deactivation
+	Revision  LiveRevision // for a deactivation; if Headgate makes the CRDs, only the provider of the package is known
 }
 
 // Object returns exactly the object that a create or an update sends. Every call decodes it again, because two thousand decoded

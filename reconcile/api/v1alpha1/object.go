@@ -43,10 +43,13 @@ const (
 	ConditionDrifted = "Drifted"
 	// ConditionSuspended exists only while spec.suspend is true.
 	ConditionSuspended = "Suspended"
-	// ConditionSourceReady exists only while the source of Flux is not ready, and is False: no newer artifact comes. Passes over the last
-	// artifact go on.
+	// ConditionSourceReady exists only while the repository cannot be read, or the source of Flux is not ready, and is False. Passes over the last
+	// commit go on.
 	ConditionSourceReady = "SourceReady"
 )
+
+// RestartProvider is the reason of an Event: a provider still runs the controllers of deactivated definitions.
+const RestartProvider = "RestartProvider"
 
 // The reasons of conditions, beside the codes of reports and those with which the controller refuses a Sync.
 const (
@@ -64,7 +67,7 @@ const (
 	ReasonNoDrift     = "NoDrift"        // Drifted: no object differs
 	ReasonSuspended   = "Suspended"      // Suspended: spec.suspend is true; Ready: creates or updates wait for the end of that
 	ReasonOverdue     = "Overdue"        // Suspended: spec.suspension.until has passed
-	ReasonSource      = "SourceNotReady" // SourceReady: the source of Flux is suspended, fails, has no artifact, or is gone
+	ReasonSource      = "SourceNotReady" // SourceReady: the repository cannot be read, or the source of Flux is suspended, fails, has no artifact, or is gone
 )
 
 // The limits of a Status. They keep the object small, whatever the size of the repository.

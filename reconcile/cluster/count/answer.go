@@ -250,11 +250,15 @@ func (t *tally) addAll(a question.Counted) {
 }
 
 // instances counts the custom resources of a CRD. It reads them in the version that they are stored in, which needs no conversion
-// webhook.
+// webhook. A CRD that was never established, for example because another one has its names, has none: the API server keeps Established
+// once it is True.
 func (c *Counter) instances(ctx context.Context, crd string) (question.Counted, error) {
 	u, err := c.Existing(ctx, plan.CRD(crd))
 	if err != nil || u == nil {
 		return question.Counted{}, err
+	}
+	if crossplane.Condition(u, "Established").Status != metav1.ConditionTrue {
+		return question.Counted{}, nil
 	}
 	group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(u.Object, "spec", "names", "kind")
