@@ -219,7 +219,7 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 		Home: f.home, Namespace: f.namespace, Selector: shard, Pprof: f.pprof, ServiceAccount: f.account, Ceilings: ceilings, NoCrossNamespaceRefs: f.near, Protection: protection(),
 		Around: target.Surroundings{
 			Event: func(e reconcile.Event) { measure(counts, e) }, Audit: record, Cache: clones(f.cache), Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{Tenants: true}, Hooks: hooks,
-			Own: f.home, Queue: engine.NewQueue(f.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{}, Clones: &git.Shared{}, Memo: new(memo.Memory),
+			Own: f.home, Queue: engine.NewQueue(f.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{Tenants: true}, Clones: &git.Shared{}, Memo: new(memo.Memory),
 			KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain,
 		},
 		Synced: func() {

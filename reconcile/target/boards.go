@@ -19,6 +19,10 @@ import (
 // Boards hold what the Syncs of one process that have contexts: Cluster post together: one pair of statuses for each repository and
 // cluster. And they hold the back-off of each token that Syncs post with. The zero value is ready to use.
 type Boards struct {
+	// Tenants gives each namespace a pair of its own, as PullRequests.Tenants does for previews: a Sync posts with the token of no other
+	// namespace.
+	Tenants bool
+
 	gates outbox.Gates
 
 	mu  sync.Mutex
@@ -52,14 +56,18 @@ type onBoard struct {
 func (b *Boards) join(s v1alpha1.Sync, at forge.Repository, own *outbox.Outbox, posts forge.Statuses, in Surroundings) *onBoard {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	key := boardOf{at.Base + "/" + at.String(), s.Spec.ClusterName}
+	posts.Cluster = s.Spec.ClusterName
+	if b.Tenants && s.Namespace != v1alpha1.DefaultNamespace {
+		posts.Cluster += "/" + s.Namespace
+	}
+	key := boardOf{at.Base + "/" + at.String(), posts.Cluster}
 	of := b.all[key]
 	if of == nil {
 		of = &together{box: &outbox.Outbox{OnError: failed(in), Token: own.Token}}
 		of.box.Next, of.Next = of, of.box
 		if in.Cache != "" {
 			sum := sha256.Sum256([]byte(key.repository))
-			of.box.Dir = filepath.Join(in.Cache, "outbox", s.Spec.ClusterName, "@"+hex.EncodeToString(sum[:8]))
+			of.box.Dir = filepath.Join(in.Cache, "outbox", key.cluster, "@"+hex.EncodeToString(sum[:8]))
 		}
 		of.Open = of.box.Pending("", "")
 		if b.all == nil {
