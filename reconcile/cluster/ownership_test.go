@@ -128,12 +128,12 @@ func TestRestore(t *testing.T) {
 		owned       int
 	}{
 		"All": {
-			"Headgate resumes managing wanted objects, and deletes no object that it did not apply.",
-			true, false, true, []string{"update wanted", "hold (not ours) unwanted"}, 3,
+			"Headgate resumes managing wanted objects, and a person decides on unwanted ones.",
+			true, false, true, []string{"update wanted", "hold (rebuilt) unwanted"}, 3,
 		},
 		"WithoutManagedFields": {
 			"The tool that restored the objects does not block.",
-			false, false, true, []string{"update wanted", "hold (not ours) unwanted"}, 3,
+			false, false, true, []string{"update wanted", "hold (rebuilt) unwanted"}, 3,
 		},
 		"WithoutInventory": {
 			"Managed fields show which objects are ours, and a person decides on unwanted ones.",
