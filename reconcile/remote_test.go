@@ -51,7 +51,7 @@ func (h *host) counts() (asked, fetched int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	asked, fetched = h.asked, h.fetched
-	h.asked, h.fetched = 0, 0
+	h.asked, h.fetched, h.ages = 0, 0, nil
 	return asked, fetched
 }
 
@@ -121,12 +121,14 @@ func TestPollsAreShared(t *testing.T) {
 		}, append(many(500, "main"), many(3, "dev")...)...)
 		passed()
 		h.counts()
-		h.ages = nil
 		time.Sleep(5 * time.Minute)
+		h.mu.Lock()
+		ages := h.ages
+		h.mu.Unlock()
 		if asked, fetched := h.counts(); asked < 27 || asked > 34 || fetched != 0 {
 			t.Errorf("in five minutes, 500 loops asked %d times for the newest commit and fetched %d times, want about 30 and 0", asked, fetched)
 		}
-		for _, age := range h.ages {
+		for _, age := range ages {
 			if age < 5*time.Second || age >= 10*time.Second {
 				t.Errorf("an answer of %s is recent enough, want almost an interval of polls, so that remotes with the same credentials share one", age)
 			}
@@ -155,7 +157,6 @@ func TestAFailedLookIsTold(t *testing.T) {
 		h := &host{tips: map[string]string{"main": "a"}}
 		var mu sync.Mutex
 		var told []string
-		passed := h.beside(t, engine.NewQueue(2), new(Remotes), func(int, *Loop) {}, many(3, "main")...)
 		h.hear = func(e Event) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -163,6 +164,7 @@ func TestAFailedLookIsTold(t *testing.T) {
 				told = append(told, fmt.Sprint(e.Err))
 			}
 		}
+		passed := h.beside(t, engine.NewQueue(2), new(Remotes), func(int, *Loop) {}, many(3, "main")...)
 		passed()
 		for _, away := range []error{errors.New("no route to host"), nil} {
 			h.mu.Lock()
