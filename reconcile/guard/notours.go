@@ -29,10 +29,13 @@ func notOurs(s plan.Step, c draft.Case) plan.Ruling {
 	if !inventory.Ours(live, c.Seen.Inventory.Sync) {
 		return held(reason.MarkMissing.With())
 	}
-	if !c.Seen.Inventory.Holds(s.ID, live) && !c.Seen.Restored(s.ID, live) { // the guard rebuilt holds a restored object
+	switch have := c.Seen.Inventory; {
+	case have.Holds(s.ID, live):
+		return allowed
+	case have.Entries[s.ID].Rebuilt, !c.Seen.Restored(s.ID, live): // an approval is for the object whose marks were found
 		return held(reason.NotProven.With())
 	}
-	return allowed
+	return allowed // the guard rebuilt holds a restored object
 }
 
 // freesOurs reports whether a step only removes our finalizer from an object that we applied and that is being deleted. Missing or

@@ -78,7 +78,10 @@ func (s secret) credentials(ctx context.Context) (git.Auth, error) {
 	password, data, err := s.follow(ctx, passwordKey)
 	a := git.Auth{
 		Username: strings.TrimSpace(string(data[usernameKey])), Password: s.hide(password),
-		CA: string(data[caKey]), Certificate: string(data["tls.crt"]), Key: s.hide(strings.TrimSpace(string(data["tls.key"]))),
+		CA: string(data[caKey]), Certificate: string(data["tls.crt"]),
+	}
+	if a.Certificate != "" {
+		a.Key = s.hide(strings.TrimSpace(string(data["tls.key"])))
 	}
 	if err != nil && (s.ref.Key != "" || a.CA == "" && a.Certificate == "") { // these need no password
 		return git.Auth{}, err

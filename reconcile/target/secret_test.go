@@ -68,7 +68,7 @@ func TestFollow(t *testing.T) {
 		"CA": {
 			reason: "cert-manager writes a private key into the same Secret, and Headgate must not use it.",
 			data:   map[string]string{"ca.crt": cert + "\n" + cert, "tls.key": key},
-			want:   want{ca: cert + "\n" + cert},
+			want:   want{credentials: git.Auth{CA: cert + "\n" + cert}, ca: cert + "\n" + cert},
 		},
 		"PrivateKey": {
 			reason: "A CA is copied to CRDs, which every user may read, so a private key must not be accepted by mistake.",
@@ -79,12 +79,12 @@ func TestFollow(t *testing.T) {
 		"Rubbish": {
 			reason: "Data after the certificate is also checked.",
 			data:   map[string]string{"ca.crt": cert + canary},
-			want:   want{says: []string{"not a list of PEM certificates"}},
+			want:   want{credentials: git.Auth{CA: cert + canary}, says: []string{"not a list of PEM certificates"}},
 		},
 		"Damaged": {
 			reason: "The API server would refuse an invalid CA for every CRD.",
 			data:   map[string]string{"ca.crt": "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"},
-			want:   want{says: []string{"certificate 1 under the key cannot be read"}},
+			want:   want{credentials: git.Auth{CA: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"}, says: []string{"certificate 1 under the key cannot be read"}},
 		},
 		"Empty":      {reason: "The Secret may not be filled yet.", data: map[string]string{}, want: want{says: []string{"it has no keys"}}},
 		"Unreadable": {reason: "The error names the field with the reference, whatever is wrong.", want: want{says: []string{"spec.a.secretRef: boom"}}},
