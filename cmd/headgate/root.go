@@ -22,7 +22,7 @@ activation policies and provider packages from a Git repository.
 Each flag can also be set in the environment: --repo is HEADGATE_REPO, --max-prunes
 is HEADGATE_MAX_PRUNES. A flag beats the environment. HEADGATE_GIT_USERNAME and
 HEADGATE_GIT_PASSWORD (which can be a token) are the credentials for an https repository;
-HEADGATE_GIT_IDENTITY and HEADGATE_GIT_KNOWN_HOSTS are those for ssh, or paths of their files.
+HEADGATE_GIT_IDENTITY and HEADGATE_GIT_KNOWN_HOSTS are the key and the hosts for ssh, or their files.
 
 Data goes to standard output; errors, logs and progress go to standard error.`
 

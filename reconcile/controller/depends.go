@@ -1,7 +1,6 @@
 package controller
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -27,12 +26,7 @@ type origin struct {
 }
 
 func originOf(s v1alpha1.Sync) origin {
-	from := origin{repo: s.Spec.Source.Repo, ref: s.Spec.Source.Ref}
-	if ref := s.Spec.Source.SourceRef; ref != nil {
-		from.source = *ref
-		from.source.Namespace = cmp.Or(ref.Namespace, s.Namespace)
-	}
-	return from
+	return origin{s.Spec.Source.Repo, s.Spec.Source.Ref, sourceOf(&s)}
 }
 
 // lacks returns why a dependency is not as far as a Sync needs it; "" if it is. commit is what the Sync would apply: another Sync of the same
