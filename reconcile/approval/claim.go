@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/render/manifest"
+
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // A Claim is what one person is asked once: whether one guard may let one change of one object pass.
@@ -22,6 +24,10 @@ type Claim struct {
 // A Cause is which of a guard's questions a claim is; "" if the guard asks only one.
 type Cause string
 
+// Object returns the cause of a claim that concerns one live object, and no other object that takes its name. A claim without it may be
+// about the object of any cluster.
+func Object(uid types.UID) Cause { return Cause("object " + uid) }
+
 // Uncounted is the cause of a claim whose amount is not known, so that an approval covers any. Once the amount is known, the claim is
 // another one.
 const Uncounted Cause = "uncounted"
@@ -32,7 +38,7 @@ const (
 	Storage Cause = "storage" // stored objects become unreadable
 )
 
-// Digest returns the digest of the claim. It is the same in a preview and in every cluster.
+// Digest returns the digest of the claim. It is the same in a preview and in every cluster, unless the claim concerns one live object.
 func (c Claim) Digest() string { return digest(c.String()) }
 
 // String returns everything that the digest covers.

@@ -29,13 +29,10 @@ func notOurs(s plan.Step, c draft.Case) plan.Ruling {
 	if !inventory.Ours(live, c.Seen.Inventory.Sync) {
 		return held(reason.MarkMissing.With())
 	}
-	switch have := c.Seen.Inventory; {
-	case have.Holds(s.ID, live):
-		return allowed
-	case have.Entries[s.ID].Rebuilt, !c.Seen.Restored(s.ID, live): // an approval is for the object whose marks were found
+	if !c.Seen.Inventory.Holds(s.ID, live) && !c.Seen.Restored(s.ID, live) { // the guard rebuilt holds a restored object
 		return held(reason.NotProven.With())
 	}
-	return allowed // the guard rebuilt holds a restored object
+	return allowed
 }
 
 // freesOurs reports whether a step only removes our finalizer from an object that we applied and that is being deleted. Missing or

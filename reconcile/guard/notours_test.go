@@ -82,13 +82,45 @@ func TestPruneOfARestoredObject(t *testing.T) {
 			}
 			var digests []string
 			for _, guard := range []plan.GuardName{Rebuilt, NotOurs} {
-				digests = append(digests, approval.Claim{Guard: string(guard), Action: string(plan.Prune), Of: id}.Digest())
+				digests = append(digests, approval.Claim{Guard: string(guard), Action: string(plan.Prune), Of: id, Cause: approval.Object(tc.live.UID)}.Digest())
 			}
 			seen.Approvals = approval.Given{inventory.InComment: approval.Typed(digests...)}
 			if action, by := decided(); action != tc.approved {
 				t.Errorf("approved: %s by %q, want %s", action, by, tc.approved)
 			}
 		})
+	}
+}
+
+// An approval of a restored object is for the object that the approver saw. A third object that takes its name, with the same marks, is
+// asked about again, whatever the first approval was given for and wherever it stands. The approval of other guards is for the name.
+func TestApprovalOfARestoredObject(t *testing.T) {
+	id := manifest.IDOf(given.ConfigMap("a"))
+	want := render.Desired{Revision: "c0ffee", Objects: []render.Object{given.Wanted(t, given.ConfigMap("b"))}}
+	decided := func(entry inventory.Entry, uid types.UID, approvals approval.Given) (plan.Step, *plan.Approval) {
+		seen := given.Owning(t, "a", "b")
+		seen.Inventory.Entries[id], seen.Objects[id], seen.Approvals = entry, given.Live(given.ConfigMap("a"), uid), approvals
+		p := given.Computed(t, want, seen, Guarding{}.Guards()...)
+		return p.Steps[slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.ID == id })], p.Approval
+	}
+	for name, entry := range map[string]inventory.Entry{
+		"AnotherUID": {UID: "first"},
+		"OnlyMarked": {UID: "second", Rebuilt: true},
+		"ValuesLost": {UID: "first", Rebuilt: true},
+	} {
+		_, asked := decided(entry, "second", nil)
+		if asked == nil {
+			t.Fatalf("%s: nothing is asked", name)
+		}
+		for _, place := range []inventory.ApprovalPlace{inventory.OnSync, inventory.InComment, inventory.InReview} {
+			approved := approval.Given{place: approval.Typed(asked.Digest)}
+			if s, _ := decided(entry, "second", approved); s.Action != plan.Prune || s.UID != "second" {
+				t.Errorf("%s, approved in %s: %s of %q", name, place, s.Action, s.UID)
+			}
+			if s, again := decided(entry, "third", approved); s.Action != plan.Hold || again == nil || again.Digest == asked.Digest {
+				t.Errorf("%s, approved in %s, and replaced since: %s, asks %v", name, place, s.Action, again)
+			}
+		}
 	}
 }
 

@@ -105,7 +105,11 @@ func TestApprovalLiftsOneReason(t *testing.T) {
 		}
 	}
 	claim := func(guard plan.GuardName) approval.Claim {
-		return approval.Claim{Guard: string(guard), Action: string(plan.Prune), Of: bucket}
+		of := approval.Claim{Guard: string(guard), Action: string(plan.Prune), Of: bucket}
+		if guard == Rebuilt {
+			of.Cause = approval.Object(seen.Objects[bucket].UID)
+		}
+		return of
 	}
 	rebuilt := seen
 	rebuilt.Inventory.Entries = maps.Clone(seen.Inventory.Entries)
