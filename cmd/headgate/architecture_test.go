@@ -101,6 +101,7 @@ var mayImport = map[string][]string{
 		"render", "render/activation", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest",
 	},
 	"reconcile/engine": {},
+	"reconcile/intern": {},
 	"reconcile/manual": {},
 	"reconcile/rounds": {
 		"reconcile/plan", "reconcile/reason",
@@ -128,7 +129,7 @@ var mayImport = map[string][]string{
 		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
 	"reconcile/cluster/api": {
-		"reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/reason",
+		"reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/intern", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/reason",
 		"render", "render/manifest",
 	},
 	"reconcile/cluster/store": {
@@ -153,7 +154,7 @@ var mayImport = map[string][]string{
 	},
 	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},
 	"reconcile/board":   {"reconcile/inventory", "reconcile/report"},
-	"reconcile/outbox":  {"reconcile/engine", "reconcile/report"},
+	"reconcile/outbox":  {"reconcile/engine", "reconcile/intern", "reconcile/report"},
 	"reconcile/metrics": {"reconcile/report"},
 	"reconcile/audit":   {"reconcile/plan", "reconcile/report"},
 
@@ -167,7 +168,7 @@ var mayImport = map[string][]string{
 	},
 	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/audit", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},
 	"reconcile/controller": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/engine", "reconcile/facts", "reconcile/fleet", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/engine", "reconcile/facts", "reconcile/fleet", "reconcile/intern", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
 		"render",
 	},
 	"reconcile/install": {"render/crossplane", "render/schema"},

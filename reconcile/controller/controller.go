@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/fleet"
+	"headgate.dev/headgate/reconcile/intern"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/metrics"
 	"headgate.dev/headgate/reconcile/target"
@@ -96,10 +97,11 @@ type controller struct {
 	own    string // the user name of the controller
 	events chan *core.Event
 
-	mu         sync.Mutex
-	subjects   map[inventory.Sync]*subject
-	identities map[string]*rest.Config // by user name
-	remotes    map[string]remote       // by user name and Secret
+	identities intern.Map[string, rest.Config] // by user name
+	remotes    intern.Map[remote, rest.Config]
+
+	mu       sync.Mutex
+	subjects map[inventory.Sync]*subject
 }
 
 // Run runs the Sync objects of a cluster until ctx is done, or until another replica leads. It returns once their passes have ended and
@@ -126,7 +128,7 @@ func Run(ctx context.Context, o Options) error {
 	c := &controller{
 		Options: o, client: m.GetClient(), direct: m.GetAPIReader(),
 		fleet: fleet.Fleet{Peers: o.Around.Peers, Metrics: o.Metrics},
-		leads: make(chan struct{}), events: make(chan *core.Event, mostEvents), subjects: map[inventory.Sync]*subject{}, identities: map[string]*rest.Config{}, remotes: map[string]remote{},
+		leads: make(chan struct{}), events: make(chan *core.Event, mostEvents), subjects: map[inventory.Sync]*subject{},
 	}
 	c.sources.changed, c.sources.unwatched = c.sourceChanged, c.sourceUnwatched
 	if c.sources.metadata, err = metadata.NewForConfig(o.Config); err != nil {

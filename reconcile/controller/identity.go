@@ -62,13 +62,9 @@ func (c *controller) hasAccount(ctx context.Context, s v1alpha1.Sync) error {
 
 // as returns the configuration with which the controller acts as a user. All Syncs of a user share it, and with it watches and discovery.
 func (c *controller) as(user string) *rest.Config {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if config := c.identities[user]; config != nil {
+	return c.identities.Get(user, func() *rest.Config {
+		config := rest.CopyConfig(c.Config)
+		config.Impersonate = rest.ImpersonationConfig{UserName: user} // the API server adds the groups of a service account
 		return config
-	}
-	config := rest.CopyConfig(c.Config)
-	config.Impersonate = rest.ImpersonationConfig{UserName: user} // the API server adds the groups of a service account
-	c.identities[user] = config
-	return config
+	})
 }

@@ -25,10 +25,10 @@ type destination struct {
 	home    *rest.Config // the cluster with the Secrets of the Sync, if it is another one
 }
 
-// A remote is a cluster that a Secret describes.
+// A remote is a cluster that a kubeconfig describes, for a user who may read it.
 type remote struct {
-	of     [sha256.Size]byte // the kubeconfig
-	config *rest.Config
+	user       string
+	kubeconfig [sha256.Size]byte
 }
 
 // kubeConfigAge is how long the controller uses a kubeconfig before it reads its Secret again.
@@ -96,19 +96,12 @@ func (c *controller) remote(ctx context.Context, s v1alpha1.Sync, user string) (
 	if len(text) == 0 {
 		return nil, refuse(kubeConfigRefused, field+"the Secret %s has nothing under the key %s", ref.Name, cmp.Or(ref.Key, "value"))
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	key, of := fmt.Sprintf("%s %s/%s/%s", user, s.Namespace, ref.Name, ref.Key), sha256.Sum256(text)
-	if known, is := c.remotes[key]; is && known.of == of {
-		return known.config, nil
-	}
 	config, err := readKubeConfig(text)
 	if err != nil {
 		return nil, refuse(kubeConfigRefused, field+"the Secret %s: %w", ref.Name, err)
 	}
 	config.WrapTransport, config.WarningHandler = c.Config.WrapTransport, c.Config.WarningHandler
-	c.remotes[key] = remote{of, config}
-	return config, nil
+	return c.remotes.Get(remote{user, sha256.Sum256(text)}, func() *rest.Config { return config }), nil
 }
 
 // readKubeConfig returns what a kubeconfig describes. It runs no program and reads no file for it, and refuses connections that someone

@@ -3,6 +3,8 @@ package outbox
 import (
 	"sync"
 	"time"
+
+	"headgate.dev/headgate/reconcile/intern"
 )
 
 // A Gate is a back-off that reports share: nothing is posted until it is over. The zero value is open.
@@ -13,23 +15,10 @@ type Gate struct {
 }
 
 // Gates are the back-offs of the tokens of a process, by a comparable value for each. The zero value is ready to use.
-type Gates struct {
-	mu  sync.Mutex
-	all map[any]*Gate
-}
+type Gates struct{ all intern.Map[any, Gate] }
 
 // Of returns the back-off of a token.
-func (g *Gates) Of(token any) *Gate {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.all == nil {
-		g.all = map[any]*Gate{}
-	}
-	if g.all[token] == nil {
-		g.all[token] = &Gate{}
-	}
-	return g.all[token]
-}
+func (g *Gates) Of(token any) *Gate { return g.all.Get(token, func() *Gate { return &Gate{} }) }
 
 // fails closes the gate for a pause, which is at least the time that the forge asks for, and reports whether it was open.
 func (g *Gate) fails(now time.Time, asked time.Duration) (first bool) {

@@ -26,10 +26,14 @@ func TestSyncsOfOneRemote(t *testing.T) {
 		a, b access
 		same bool
 	}{
-		"Directories":      {of(public, nil, "a", config), of(public, func(s *v1alpha1.Spec) { s.Source.Path, s.Source.Ref = "two", "dev" }, "a", config), true},
-		"Repository":       {of(public, nil, "a", config), of(public, func(s *v1alpha1.Spec) { s.Source.Repo = "https://example.org/a/c" }, "a", config), false},
-		"OneSecret":        {of(private, nil, "a", config), of(private, nil, "a", config), true},
-		"OtherSecret":      {of(private, nil, "a", config), of(private, func(s *v1alpha1.Spec) { s.Source.CredentialsFrom.SecretRef = &v1alpha1.SecretRef{Name: "other"} }, "a", config), false},
+		"Directories": {of(public, nil, "a", config), of(public, func(s *v1alpha1.Spec) { s.Source.Path, s.Source.Ref = "two", "dev" }, "a", config), true},
+		"Repository":  {of(public, nil, "a", config), of(public, func(s *v1alpha1.Spec) { s.Source.Repo = "https://example.org/a/c" }, "a", config), false},
+		"OneSecret":   {of(private, nil, "a", config), of(private, nil, "a", config), true},
+		"OtherSecret": {of(private, nil, "a", config), of(private, func(s *v1alpha1.Spec) { s.Source.CredentialsFrom.SecretRef = &v1alpha1.SecretRef{Name: "other"} }, "a", config), false},
+		"OtherProxy":  {of(private, nil, "a", config), of(private, func(s *v1alpha1.Spec) { s.Source.ProxySecretRef = &v1alpha1.SecretRef{Name: "proxy"} }, "a", config), false},
+		"OtherChecks": {of(private, nil, "a", config), of(private, func(s *v1alpha1.Spec) {
+			s.Source.History, s.Source.Verify.Mode, s.Source.Interval = v1alpha1.HistoryFastForward, v1alpha1.VerifyTag, "1s"
+		}, "a", config), true},
 		"OtherNamespace":   {of(private, nil, "a", config), of(private, nil, "b", config), false},
 		"OtherReader":      {of(private, nil, "a", config), of(private, nil, "a", other), false},
 		"App":              {of(public, app(1), "a", config), of(public, app(2), "a", config), false},

@@ -195,13 +195,17 @@ type access struct {
 	reader    *rest.Config
 }
 
-// remoteOf returns how a Sync reads its repository. Syncs with the same access look for new commits together.
+// remoteOf returns how a Sync reads its repository. Syncs with the same access look for new commits together. A field of a source counts
+// unless it is named here.
 func remoteOf(s v1alpha1.Sync, in Surroundings) access {
-	of := s.Spec
-	if of.Statuses != nil && of.Statuses.App == nil { // the token of an App may read the repository
-		of.Statuses = nil
+	of, statuses := s.Spec.Source, s.Spec.Statuses
+	of.Ref, of.Path, of.TakeOver = "", "", ""
+	of.Interval, of.FetchTimeout, of.Webhook = "", "", nil
+	of.Verify, of.History = v1alpha1.Verify{}, ""
+	if statuses != nil && statuses.App == nil { // the token of an App may read the repository
+		statuses = nil
 	}
-	return accessOf(s, in, of.Source.Repo, of.Source.CredentialsFrom, of.Statuses)
+	return accessOf(s, in, of, statuses)
 }
 
 // accessOf returns the access of a Sync to what some fields name.

@@ -94,7 +94,7 @@ type Client struct {
 // client-side rate limit.
 func Connect(config *rest.Config, of inventory.Sync, options Options) (*Client, error) {
 	options = options.withDefaults()
-	through := options.Throttles.of(config.Host)
+	through := options.Throttles.of(config)
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = -1, -1
 	config.UserAgent = "headgate/" + Version()

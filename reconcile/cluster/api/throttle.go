@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -9,11 +10,14 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/intern"
+
+	"k8s.io/client-go/rest"
 )
 
 // A throttle bounds the requests of a process to one API server, and holds them back while the server is away or too busy, so that a
-// server that comes back is not overrun. All Clusters of the server have one, whatever their identities. Watches do not count, and the
-// renewal of a lease never waits.
+// server that comes back is not overrun. All Clusters with the same connection have one, whatever users they impersonate. Watches do not
+// count, and the renewal of a lease never waits.
 //
 //	the last answers              requests
 //	others than below             are sent, mostAtOnce at a time
@@ -37,24 +41,49 @@ const (
 	longestBusy = 10 * time.Second
 )
 
-// Throttles holds the throttle of each API server. Clients that share it share these, whatever their identities. The zero value is ready
-// to use.
+// Throttles holds the throttle of each API server. Clients that share it share these. The zero value is ready to use.
 type Throttles struct {
-	mu sync.Mutex
-	by map[string]*throttle // by host
+	by intern.Map[connection, throttle]
 }
 
-// of returns the throttle of an API server.
-func (t *Throttles) of(host string) *throttle {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.by[host] == nil {
-		if t.by == nil {
-			t.by = map[string]*throttle{}
-		}
-		t.by[host] = newThrottle()
+// of returns the throttle of the API server of a configuration.
+func (t *Throttles) of(config *rest.Config) *throttle {
+	return t.by.Get(connectionOf(config), newThrottle)
+}
+
+// A connection is all of a configuration that decides whether a server answers. It is more than the host: a tenant whose kubeconfig names
+// the host of others with a wrong CA, a proxy that never answers or a token without a budget is throttled alone.
+type connection struct {
+	host  string
+	proxy string
+	rest  [sha256.Size]byte // of the credentials and of what authenticates the server
+}
+
+// connectionOf returns the connection of a configuration.
+func connectionOf(config *rest.Config) connection {
+	of := connection{host: config.Host}
+	if config.Proxy != nil {
+		of.proxy = proxyOf(config)
 	}
-	return t.by[host]
+	tls := config.TLSClientConfig
+	of.rest = sha256.Sum256(fmt.Appendf(nil, "%t %q", tls.Insecure, []string{
+		tls.ServerName, tls.CAFile, string(tls.CAData), tls.CertFile, string(tls.CertData), tls.KeyFile, string(tls.KeyData),
+		config.BearerToken, config.BearerTokenFile, config.Username, config.Password,
+	}))
+	return of
+}
+
+// proxyOf returns the proxy to the server of a configuration.
+func proxyOf(config *rest.Config) string {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return ""
+	}
+	proxy, err := config.Proxy(&http.Request{URL: server})
+	if err != nil || proxy == nil {
+		return ""
+	}
+	return proxy.String()
 }
 
 func newThrottle() *throttle {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -222,4 +223,35 @@ func TestReady(t *testing.T) {
 			t.Errorf("after %s: %v", time.Since(began), err)
 		}
 	})
+}
+
+// A tenant must not throttle others: whoever can name the host of another API server in a kubeconfig can make it look as if it were away.
+func TestWhoSharesAThrottle(t *testing.T) {
+	base := rest.Config{Host: "https://192.0.2.1", BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{CAData: []byte("ca")}}
+	through := func(proxy string) func(*http.Request) (*url.URL, error) {
+		return func(*http.Request) (*url.URL, error) { return url.Parse(proxy) }
+	}
+	for name, tc := range map[string]struct {
+		change func(*rest.Config)
+		shares bool
+	}{
+		"AnotherUser":       {func(c *rest.Config) { c.Impersonate.UserName = "system:serviceaccount:a:b" }, true},
+		"AnotherTransport":  {func(c *rest.Config) { c.Wrap(func(next http.RoundTripper) http.RoundTripper { return next }) }, true},
+		"AnotherHost":       {func(c *rest.Config) { c.Host = "https://192.0.2.2" }, false},
+		"AnotherCA":         {func(c *rest.Config) { c.CAData = []byte("other") }, false},
+		"AnotherServerName": {func(c *rest.Config) { c.ServerName = "other" }, false},
+		"AnotherToken":      {func(c *rest.Config) { c.BearerToken = "other" }, false},
+		"ACertificate":      {func(c *rest.Config) { c.CertData = []byte("certificate") }, false},
+		"AProxy":            {func(c *rest.Config) { c.Proxy = through("http://192.0.2.3:3128") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all Throttles
+			other := rest.CopyConfig(&base)
+			tc.change(other)
+			one, another := all.of(&base), all.of(other)
+			if shares := one == another; shares != tc.shares {
+				t.Errorf("shares: %t, want %t", shares, tc.shares)
+			}
+		})
+	}
 }

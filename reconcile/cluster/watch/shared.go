@@ -30,7 +30,8 @@ import (
 //	metadata of a kind, by our label ─► by the value of the label ─► the watch of that sync
 //	inventories of a namespace       ─► by name                   ─► the watch of that sync
 //
-// Clusters of the same API server share how many requests are under way, and what its answers show about it, whatever their identities.
+// Clusters with the same connection share how many requests are under way, and what the answers show about the API server, whatever users
+// they impersonate.
 type Shares struct {
 	mu        sync.Mutex
 	by        map[*rest.Config]*Shared
