@@ -117,13 +117,15 @@ var mayImport = map[string][]string{
 	},
 
 	// Adapters hang off the side. They import neither each other nor their callers.
-	"reconcile/network":  {},
-	"reconcile/scratch":  {},
-	"reconcile/health":   {"reconcile/api/v1alpha1"},
-	"reconcile/git":      {"reconcile/engine", "reconcile/network", "reconcile/scratch", "render"},
-	"reconcile/registry": {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
-	"reconcile/artifact": {"reconcile/network", "reconcile/scratch", "render"},
-	"reconcile/memo":     {},
+	"reconcile/network":     {},
+	"reconcile/scratch":     {},
+	"reconcile/health":      {"reconcile/api/v1alpha1"},
+	"reconcile/git":         {"reconcile/engine", "reconcile/git/remote", "reconcile/git/signing", "reconcile/network", "reconcile/scratch", "render"},
+	"reconcile/git/remote":  {"reconcile/network"},
+	"reconcile/git/signing": {},
+	"reconcile/registry":    {"reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
+	"reconcile/artifact":    {"reconcile/network", "reconcile/scratch", "render"},
+	"reconcile/memo":        {},
 	"reconcile/cluster": {
 		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/observe", "reconcile/cluster/store", "reconcile/cluster/watch", "reconcile/cluster/write", "reconcile/facts", "reconcile/health", "reconcile/inventory", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason",
 		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
@@ -197,7 +199,7 @@ var harmless = []string{"k8s.io/client-go/applyconfigurations"}
 
 // livesIn lists the libraries that only some packages, or one file, may import. The longest prefix counts.
 var livesIn = map[string][]string{
-	"github.com/go-git/go-git":               {"reconcile/git"},
+	"github.com/go-git/go-git":               {"reconcile/git", "reconcile/git/remote", "reconcile/git/signing"},
 	"github.com/google/cel-go":               {"render/schema", "reconcile/health"},
 	"github.com/google/go-containerregistry": {"render/xpkg", "reconcile/registry"},
 	"sigs.k8s.io/cli-utils":                  {}, // except its object IDs:

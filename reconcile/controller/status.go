@@ -129,13 +129,18 @@ func (s *change) passed(e reconcile.Event) {
 	if r.Error != "" {
 		return
 	}
-	if r.Verdict.ExitCode != report.ExitFailed && r.Verdict.Activation.State != report.Pending && r.Withheld() == 0 {
+	if applied(r) {
 		s.LastAppliedRevision = s.LastAttemptedRevision
 	}
 	s.counts(r)
 	s.held(r)
 	s.drifted(r)
 	s.Activation = activeBy(r.Definitions)
+}
+
+// applied reports whether a pass left nothing to do for a later one. A held step is for a person.
+func applied(r report.Report) bool {
+	return r.Verdict.ExitCode != report.ExitFailed && r.Verdict.Activation.State != report.Pending && r.Withheld() == 0
 }
 
 // ready sets Ready and Reconciling. A held prune does not make a Sync unready: everything that the commit asks for is there.
@@ -145,14 +150,22 @@ func (s *change) ready(r report.Report) {
 		message = report.Short(message, v1alpha1.LongestName) + "; " + problem
 	}
 	s.setLong(v1alpha1.ConditionReady, state, why, message, 2*v1alpha1.LongestMessage)
-	switch {
-	case state == metav1.ConditionUnknown:
-		s.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, why, message)
-	case state == metav1.ConditionFalse && why != v1alpha1.ReasonHeld && why != v1alpha1.ReasonSuspended:
-		s.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, v1alpha1.ReasonRetrying, message)
-	default:
-		s.without(v1alpha1.ConditionReconciling)
+	if again := reconciling(state, why); again != "" {
+		s.set(v1alpha1.ConditionReconciling, metav1.ConditionTrue, again, message)
+		return
 	}
+	s.without(v1alpha1.ConditionReconciling)
+}
+
+// reconciling returns why the next passes may make a Sync ready without a person; "" if they cannot, or if it is ready.
+func reconciling(ready metav1.ConditionStatus, why string) string {
+	switch {
+	case ready == metav1.ConditionTrue, why == v1alpha1.ReasonHeld, why == v1alpha1.ReasonSuspended:
+		return ""
+	case ready == metav1.ConditionUnknown:
+		return why
+	}
+	return v1alpha1.ReasonRetrying
 }
 
 // readiness returns the status, the reason and the message of Ready after a pass.

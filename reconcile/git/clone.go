@@ -17,6 +17,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/gofrs/flock"
+
+	"headgate.dev/headgate/reconcile/git/remote"
 )
 
 const (
@@ -32,7 +34,7 @@ var errReplaced = errors.New("the clone was replaced")
 type clone struct {
 	dir    string
 	limits Limits
-	remote remote // without the address
+	server remote.Server // without the address
 
 	fetched bool // see Repository.Fetched
 	*tips
@@ -42,12 +44,54 @@ type clone struct {
 	trusted bool     // the server has accepted these credentials once
 }
 
+// A session is a conversation with a server, and the refs that it listed.
+type session struct {
+	*remote.Session
+	refs
+}
+
+// list starts a session. The caller closes it.
+func list(ctx context.Context, from remote.Server) (*session, error) {
+	s, err := from.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &session{s, refs{s.Head, s.Main, s.Names, s.Peeled}}, nil
+}
+
+// close ends a session, if there is one.
+func (s *session) close() {
+	if s != nil {
+		s.Close()
+	}
+}
+
+// explain adds advice to an error of a fetch.
+func (s *session) explain(ctx context.Context, err error) error {
+	if ctx.Err() == nil && isOurs(err) {
+		return fmt.Errorf("cannot fetch: %w", err)
+	}
+	return s.Explain(ctx, err)
+}
+
+// isOurs reports whether this package wrote the text of an error, so that it quotes nothing of the server.
+func isOurs(err error) bool {
+	_, refused := errors.AsType[packError](err)
+	return refused || slices.ContainsFunc([]error{errPack, errDamaged, errReplaced}, func(own error) bool { return errors.Is(err, own) })
+}
+
+// at returns the server with an address.
+func (c *clone) at(at remote.Address) remote.Server {
+	server := c.server
+	server.At = at
+	return server
+}
+
 // resolve finds the commit that ref names, with one request if nothing is new.
-func (c *clone) resolve(ctx context.Context, at address, ref string) (found, error) {
+func (c *clone) resolve(ctx context.Context, at remote.Address, ref string) (found, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Time)
 	defer cancel()
-	from := c.remote
-	from.at = at
+	from := c.at(at)
 	for tries := 1; ; tries++ {
 		o, trusted, err := c.open()
 		trusted = trusted || c.fetched
@@ -78,7 +122,7 @@ func (c *clone) resolve(ctx context.Context, at address, ref string) (found, err
 }
 
 // find returns the ID of the object that ref names, and fetches the object if it is missing.
-func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool, ref string) (plumbing.Hash, line, error) {
+func (c *clone) find(ctx context.Context, from remote.Server, o *objects, trusted bool, ref string) (plumbing.Hash, line, error) {
 	if plumbing.IsHash(ref) && trusted {
 		if h, err := o.startingWith(ref); err != nil || !h.IsZero() {
 			return h, detached, err
@@ -90,7 +134,7 @@ func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool,
 	var s *session // nil if others have requested the list
 	defer func() { s.close() }()
 	names, err := c.get(ctx, func() (names refs, err error) {
-		if s, err = from.list(ctx); err != nil {
+		if s, err = list(ctx, from); err != nil {
 			return refs{}, err
 		}
 		return s.refs, nil
@@ -110,7 +154,7 @@ func (c *clone) find(ctx context.Context, from remote, o *objects, trusted bool,
 		if h, ok := o.listed(names, ref); ok {
 			return h, names.line(ref, false), nil
 		}
-		if s, err = from.list(ctx); err != nil {
+		if s, err = list(ctx, from); err != nil {
 			return plumbing.ZeroHash, detached, err
 		}
 	}
@@ -152,7 +196,7 @@ func (c *clone) byID(ctx context.Context, o *objects, s *session, id string) (pl
 		return h, err
 	}
 	want := s.objects(func(_ string, h plumbing.Hash) bool { return strings.HasPrefix(h.String(), strings.ToLower(id)) })
-	if len(want) == 0 && plumbing.IsHash(id) && s.byID() {
+	if len(want) == 0 && plumbing.IsHash(id) && s.ByID() {
 		err = c.fetch(ctx, o, s, plumbing.NewHash(id))
 		if ok, _ := o.has(plumbing.NewHash(id)); ok || ctx.Err() != nil {
 			return plumbing.NewHash(id), err
@@ -174,12 +218,11 @@ func (c *clone) byID(ctx context.Context, o *objects, s *session, id string) (pl
 }
 
 // list requests the refs of the server.
-func (c *clone) list(ctx context.Context, at address) (refs, error) {
+func (c *clone) list(ctx context.Context, at remote.Address) (refs, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Time)
 	defer cancel()
-	from := c.remote
-	from.at = at
-	s, err := from.list(ctx)
+	from := c.at(at)
+	s, err := list(ctx, from)
 	if err != nil {
 		return refs{}, err
 	}
@@ -292,7 +335,7 @@ func (c *clone) fetch(ctx context.Context, o *objects, s *session, want ...plumb
 		}
 	}
 	if ctx.Err() != nil {
-		return s.explain(ctx, ctx.Err())
+		return s.Explain(ctx, ctx.Err())
 	}
 	return c.add(ctx, o, s, want, missing)
 }
@@ -307,13 +350,13 @@ func (c *clone) replace(ctx context.Context, s *session, want []plumbing.Hash) e
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
 	}
-	beside := &clone{dir: c.dir + ".new", limits: c.limits, remote: s.remote, tips: newTips()}
+	beside := &clone{dir: c.dir + ".new", limits: c.limits, server: s.Server, tips: newTips()}
 	if err := errors.Join(os.RemoveAll(beside.dir), os.RemoveAll(c.full())); err != nil { // left by a killed process
 		return err
 	}
 	defer os.RemoveAll(beside.dir)
 	// A separate session, because each session has a limit on what it may receive.
-	own, err := s.list(ctx)
+	own, err := list(ctx, s.Server)
 	if err != nil {
 		return err
 	}
@@ -351,7 +394,7 @@ func (c *clone) add(ctx context.Context, o *objects, s *session, want, missing [
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	sent, err := s.pack(ctx, missing, o.haves(have))
+	sent, err := s.Pack(ctx, missing, o.haves(have))
 	if err != nil {
 		return err
 	}

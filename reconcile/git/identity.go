@@ -18,6 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/format/config"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 
+	"headgate.dev/headgate/reconcile/git/remote"
 	"headgate.dev/headgate/render"
 )
 
@@ -44,7 +45,7 @@ func remoteID(raw, base string) string {
 		if u.Scheme == "file" && host == "localhost" {
 			host = ""
 		}
-	case scpLike.MatchString(raw): // user@host:path
+	case remote.IsSCP(raw): // user@host:path
 		before, _, _ := strings.Cut(raw, "/")
 		if user := strings.LastIndex(before, "@") + 1; strings.Contains(before[user:], ":") { // otherwise the @ is part of the path
 			raw = raw[user:]
@@ -73,7 +74,7 @@ func remoteID(raw, base string) string {
 
 // Origin returns the URL of the remote of the repository with a work tree, and the branch that this remote calls its default one. Each is
 // "" if the repository does not show it.
-func Origin(top string) (remote, branch string) {
+func Origin(top string) (at, branch string) {
 	files, err := locate(top)
 	if err != nil {
 		return "", ""
@@ -125,10 +126,10 @@ func remoteOf(files billy.Filesystem) string {
 	}
 	remotes := map[string]string{}
 	var names []string
-	for _, remote := range read.Section("remote").Subsections {
-		if at := remote.Option("url"); at != "" {
-			remotes[remote.Name] = at
-			names = append(names, remote.Name)
+	for _, one := range read.Section("remote").Subsections {
+		if at := one.Option("url"); at != "" {
+			remotes[one.Name] = at
+			names = append(names, one.Name)
 		}
 	}
 	if at := remotes["origin"]; at != "" || len(names) == 0 {
@@ -278,17 +279,17 @@ func (o *objects) at(head plumbing.Hash, follows line) render.SourceID {
 }
 
 // identify identifies the source of a fetched commit.
-func (r *Repository) identify(at address, f found, dir string) (id render.SourceID) {
+func (r *Repository) identify(at remote.Address, f found, dir string) (id render.SourceID) {
 	defer func() {
 		if recover() != nil { // go-git has panicked on what an attacker wrote
 			id = render.SourceID{}
 		}
 	}()
-	if at.dir == "" {
+	if at.Dir == "" {
 		id = f.objects.at(f.commit.Hash, f.line)
-		id.Repository = remoteID(at.url.String(), "")
-	} else if id = f.identify(f.commit.Hash, f.line, at.dir); id.Repository == "" {
-		id.Repository = byDirectory + filepath.ToSlash(resolved(at.dir))
+		id.Repository = remoteID(at.String(), "")
+	} else if id = f.identify(f.commit.Hash, f.line, at.Dir); id.Repository == "" {
+		id.Repository = byDirectory + filepath.ToSlash(resolved(at.Dir))
 	}
 	id.Path = inside(dir)
 	return id

@@ -16,6 +16,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/storer"
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/go-git/go-git/v5/storage/filesystem/dotgit"
+
+	"headgate.dev/headgate/reconcile/git/remote"
 )
 
 // openLocal opens the repository in a directory to read it in place, while other processes may write to it. It does
@@ -144,7 +146,7 @@ type local struct {
 	*tips
 }
 
-func (l local) resolve(ctx context.Context, _ address, ref string) (found, error) {
+func (l local) resolve(ctx context.Context, _ remote.Address, ref string) (found, error) {
 	h, follows, err := l.find(ctx, ref)
 	if err != nil {
 		return found{}, err
@@ -156,7 +158,7 @@ func (l local) resolve(ctx context.Context, _ address, ref string) (found, error
 	return found{l.objects, c, h, follows}, err
 }
 
-func (l local) list(context.Context, address) (refs, error) { return l.objects.refs() }
+func (l local) list(context.Context, remote.Address) (refs, error) { return l.objects.refs() }
 
 // forget does nothing: the repository belongs to the user.
 func (l local) forget(context.Context, plumbing.Hash) error { return nil }

@@ -15,6 +15,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
+	"headgate.dev/headgate/reconcile/git/remote"
 	"headgate.dev/headgate/render"
 )
 
@@ -149,7 +150,7 @@ func allowed(ref string) error {
 func (r refs) find(ref string) (plumbing.Hash, error) {
 	switch {
 	case len(r.names) == 0 && r.head.IsZero():
-		return plumbing.ZeroHash, errEmpty
+		return plumbing.ZeroHash, remote.ErrEmpty
 	case (ref == "" || ref == "HEAD") && r.head.IsZero():
 		return plumbing.ZeroHash, fmt.Errorf("cannot read the default branch: it has no commits; name a branch or tag; %s", r.others(""))
 	case ref == "" || ref == "HEAD":
@@ -254,8 +255,6 @@ func (r refs) objects(keep func(name string, h plumbing.Hash) bool) []plumbing.H
 	}
 	return list
 }
-
-var errEmpty = errors.New("the repository is empty; push a commit to it first")
 
 // others lists branches and tags, those similar to ref first.
 func (r refs) others(ref string) string {

@@ -22,9 +22,20 @@ import (
 	"github.com/go-git/go-git/v5/plumbing/object"
 
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/git/remote"
+	"headgate.dev/headgate/reconcile/git/signing"
 	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/scratch"
 	"headgate.dev/headgate/render"
+)
+
+type (
+	// Auth holds the credentials for a repository.
+	Auth = remote.Auth
+	// An UnreachableError means that the server of a repository gave no answer that Headgate knows.
+	UnreachableError = remote.UnreachableError
+	// Keys are texts with public keys, which sign commits and tags.
+	Keys = signing.Keys
 )
 
 // A Repository is a source of commits. It is safe for concurrent use. Do not copy or change it after its first use.
@@ -73,8 +84,8 @@ type found struct {
 
 // A backend reads commits from a clone or from a local repository.
 type backend interface {
-	resolve(ctx context.Context, at address, ref string) (found, error)
-	list(ctx context.Context, at address) (refs, error)
+	resolve(ctx context.Context, at remote.Address, ref string) (found, error)
+	list(ctx context.Context, at remote.Address) (refs, error)
 	forget(ctx context.Context, commit plumbing.Hash) error
 	version(age time.Duration) (changes int, recent bool)
 }
@@ -115,6 +126,11 @@ func (l Limits) orDefault() Limits {
 	}
 }
 
+// server returns the limits for the conversation with a server.
+func (l Limits) server() remote.Limits {
+	return remote.Limits{Bytes: l.Bytes, RefBytes: l.RefBytes, Refs: l.Refs, Silence: l.Silence}
+}
+
 // Name returns a name of the repository that is the same for every spelling of its URL.
 func (r *Repository) Name() string { return remoteID(r.URL, "") }
 
@@ -124,12 +140,12 @@ func (r *Repository) Name() string { return remoteID(r.URL, "") }
 func (r *Repository) Fetch(ctx context.Context, ref string) (_ render.Input, err error) {
 	dir, err := below(r.Path)
 	if err != nil {
-		return render.Input{}, fmt.Errorf("%s: %w", withoutCredentials(r.URL), err)
+		return render.Input{}, fmt.Errorf("%s: %w", remote.WithoutCredentials(r.URL), err)
 	}
 	tag := ""
 	if r.Verify.Tag && !isRange(ref) {
 		if tag, err = tagOf(ref); err != nil {
-			return render.Input{}, fmt.Errorf("%s: %w", withoutCredentials(r.URL), err)
+			return render.Input{}, fmt.Errorf("%s: %w", remote.WithoutCredentials(r.URL), err)
 		}
 		ref = tag
 	}
@@ -198,7 +214,7 @@ func (r *Repository) Branch(ctx context.Context, ref string) (_ string, err erro
 	if err != nil {
 		return "", err
 	}
-	defer at.finish(&err)
+	defer finish(at, &err)
 	all, err := from.list(ctx, at)
 	return all.branch(asked.ref), err
 }
@@ -209,7 +225,7 @@ func (r *Repository) Forget(ctx context.Context, commit string) (err error) {
 	if err != nil {
 		return err
 	}
-	defer at.finish(&err)
+	defer finish(at, &err)
 	return from.forget(ctx, plumbing.NewHash(commit))
 }
 
@@ -223,7 +239,7 @@ func (r *Repository) MergeBase(ctx context.Context, a, b string) (_ string, err 
 	if err != nil {
 		return "", err
 	}
-	defer at.finish(&err)
+	defer finish(at, &err)
 	one, err := other.objects.commit(first.commit.Hash)
 	if err != nil {
 		return "", err
@@ -258,7 +274,7 @@ func (r *Repository) cache() (_ string, err error) {
 }
 
 // Plain returns the URL of a repository without the credentials in it.
-func Plain(raw string) string { return withoutCredentials(raw) }
+func Plain(raw string) string { return remote.WithoutCredentials(raw) }
 
 // Close removes the temporary cache. Files that were fetched cannot be read afterwards.
 func (r *Repository) Close() error {
@@ -273,12 +289,12 @@ func (r *Repository) Close() error {
 }
 
 // resolve finds a commit with the store that holds it. Its errors start with the repository and contain no credentials.
-func (r *Repository) resolve(ctx context.Context, ref string) (at address, f found, err error) {
+func (r *Repository) resolve(ctx context.Context, ref string) (at remote.Address, f found, err error) {
 	at, from, asked, err := r.ask(ctx, ref)
 	if err != nil {
 		return at, found{}, err
 	}
-	defer at.finish(&err)
+	defer finish(at, &err)
 	if f, err = from.resolve(ctx, at, asked.ref); err == nil {
 		f.commit, err = asked.from(f.objects, f.commit)
 	}
@@ -286,17 +302,17 @@ func (r *Repository) resolve(ctx context.Context, ref string) (at address, f fou
 }
 
 // ask prepares a request for a ref.
-func (r *Repository) ask(ctx context.Context, ref string) (at address, from backend, asked revision, err error) {
+func (r *Repository) ask(ctx context.Context, ref string) (at remote.Address, from backend, asked revision, err error) {
 	auth := r.Auth
 	if r.Credentials != nil {
 		if auth, err = r.Credentials(ctx); err != nil {
 			return at, nil, asked, err
 		}
 	}
-	if at, err = parse(r.URL, auth, r.Plain); err != nil {
+	if at, err = remote.Parse(r.URL, auth, r.Plain); err != nil {
 		return at, nil, asked, err
 	}
-	defer at.finish(&err)
+	defer finish(at, &err)
 	if asked, err = parseRevision(ref); err != nil {
 		return at, nil, asked, err
 	}
@@ -309,30 +325,23 @@ func (r *Repository) ask(ctx context.Context, ref string) (at address, from back
 
 // finish turns a panic into an error, because go-git has panicked on hostile data. It adds the repository to the
 // error and removes credentials.
-func (a address) finish(err *error) {
+func finish(at remote.Address, err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("%w: %s", errDamaged, network.Quote(fmt.Sprint(p)))
 	}
 	if *err != nil {
-		auth := a.auth
-		if a.url != nil && a.url.Scheme == "ssh" {
-			auth.Username = "" // the name of a user is no secret there
-		}
-		*err = auth.redact(fmt.Errorf("%s: %w", a, *err))
-		if proxy, invalid := proxyOf(auth.Proxy); proxy != nil && invalid == nil && proxy.User != nil {
-			*err = Auth{}.or(proxy.User).redact(*err)
-		}
+		*err = at.Redact(fmt.Errorf("%s: %w", at, *err))
 	}
 }
 
-func (r *Repository) open(at address) (_ backend, err error) {
+func (r *Repository) open(at remote.Address) (_ backend, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.from != nil {
 		return r.from, nil
 	}
 	limits := r.Limits.orDefault()
-	place := at.dir
+	place := at.Dir
 	if place == "" {
 		cache, err := r.cache()
 		if err != nil {
@@ -341,18 +350,18 @@ func (r *Repository) open(at address) (_ backend, err error) {
 		if err := os.MkdirAll(cache, 0o700); err != nil {
 			return nil, err
 		}
-		place = filepath.Join(cache, at.key())
+		place = filepath.Join(cache, at.Key())
 	}
 	made := func() (backend, error) {
-		if at.dir == "" {
-			return &clone{dir: place, limits: limits, fetched: r.Fetched, remote: remote{limits: limits, transport: r.Transport}, tips: newTips()}, nil
+		if at.Dir == "" {
+			return &clone{dir: place, limits: limits, fetched: r.Fetched, server: remote.Server{Limits: limits.server(), Transport: r.Transport}, tips: newTips()}, nil
 		}
-		o, err := openLocal(at.dir, limits.Object)
+		o, err := openLocal(at.Dir, limits.Object)
 		return local{o, newTips()}, err
 	}
 	if r.Shared == nil {
 		r.from, err = made()
 		return r.from, err
 	}
-	return r.Shared.backend(sharedKey{place, at.auth.hash(), limits, r.Fetched, r.Transport}, made) // not kept: other credentials have another one
+	return r.Shared.backend(sharedKey{place, at.Hash(), limits, r.Fetched, r.Transport}, made) // not kept: other credentials have another one
 }

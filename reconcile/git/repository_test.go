@@ -18,6 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"headgate.dev/headgate/reconcile/git/remote"
 )
 
 // A history holds the commits that the tests of refs use.
@@ -591,7 +593,7 @@ func TestFetchEmpty(t *testing.T) {
 	for kind, u := range map[string]string{"Local": f.dir, "Remote": serve(f).url()} {
 		t.Run(kind, func(t *testing.T) {
 			_, err := (&Repository{URL: u, Cache: t.TempDir()}).Fetch(t.Context(), "")
-			if diff := cmp.Diff(errEmpty, err, cmpopts.EquateErrors()); diff != "" {
+			if diff := cmp.Diff(remote.ErrEmpty, err, cmpopts.EquateErrors()); diff != "" {
 				t.Errorf("Fetch (-want +got):\n%s", diff)
 			}
 		})

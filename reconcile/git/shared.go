@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"maps"
 	"net/http"
 	"sync"
@@ -26,15 +25,6 @@ type sharedKey struct {
 	limits    Limits
 	fetched   bool
 	transport http.RoundTripper
-}
-
-// hash returns a hash of credentials.
-func (a Auth) hash() [sha256.Size]byte {
-	all, err := json.Marshal([]string{a.Username, a.Password, a.Identity, a.KnownHosts, a.CA, a.Certificate, a.Key, a.Proxy})
-	if err != nil {
-		panic(err) // strings are always encoded
-	}
-	return sha256.Sum256(all)
 }
 
 type sharedBackend struct {

@@ -57,7 +57,7 @@ func TestSigned(t *testing.T) {
 			if tc.change != nil {
 				tc.change(commit)
 			}
-			if by, err := tc.keys.signed(commit); (err == nil && by != "") != tc.want {
+			if by, err := tc.keys.Commit(commit); (err == nil && by != "") != tc.want {
 				t.Errorf("%s\nsigned by %q, want one: %t", tc.reason, by, tc.want)
 			}
 		})
@@ -231,7 +231,7 @@ func TestExportsOfOneKey(t *testing.T) {
 				if how == "first alone" {
 					want = tc.first
 				}
-				if _, err := keys.verify(sig.String(), []byte("x")); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
+				if _, err := keys.Verify(sig.String(), []byte("x")); (err != nil) != (want != "") || err != nil && !strings.Contains(err.Error(), want) {
 					t.Errorf("%s\n%s: want error %q, got %v", tc.reason, how, want, err)
 				}
 			}

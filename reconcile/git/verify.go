@@ -8,6 +8,8 @@ import (
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
+
+	"headgate.dev/headgate/reconcile/git/remote"
 )
 
 // A Verification states which signatures a commit needs. The zero value requires none.
@@ -48,7 +50,7 @@ func tagOf(ref string) (string, error) {
 }
 
 // check returns an error if a commit, or the tag that led to it, lacks a required signature. The tag is "" if the ref names none.
-func (v Verification) check(ctx context.Context, at address, f found, tag string) error {
+func (v Verification) check(ctx context.Context, at remote.Address, f found, tag string) error {
 	if !v.Commit && !v.Tag {
 		return nil
 	}
@@ -65,20 +67,20 @@ func (v Verification) check(ctx context.Context, at address, f found, tag string
 		if err != nil { // the tag could not be read; its signature may be valid
 			return fmt.Errorf("%s: cannot read tag %s: %w", at, strings.TrimPrefix(tag, "refs/tags/"), err)
 		}
-		if err := keys.checkTag(f, read, tag); err != nil {
-			return at.unverified(f, "tag "+strings.TrimPrefix(tag, "refs/tags/"), err, "make a new tag with 'git tag -s' and a listed key")
+		if err := checkTag(keys, f, read, tag); err != nil {
+			return unverified(at, f, "tag "+strings.TrimPrefix(tag, "refs/tags/"), err, "make a new tag with 'git tag -s' and a listed key")
 		}
 	}
 	if v.Commit {
-		if _, err := keys.signed(f.commit); err != nil {
-			return at.unverified(f, fmt.Sprintf("commit %.12s", f.commit.Hash), err, "push a commit that a listed key signed, or list the key")
+		if _, err := keys.Commit(f.commit); err != nil {
+			return unverified(at, f, fmt.Sprintf("commit %.12s", f.commit.Hash), err, "push a commit that a listed key signed, or list the key")
 		}
 	}
 	return nil
 }
 
-func (a address) unverified(f found, what string, why error, do string) error {
-	return &UnverifiedError{at: a.String(), what: what, why: why, do: do, revision: f.commit.Hash.String()}
+func unverified(at remote.Address, f found, what string, why error, do string) error {
+	return &UnverifiedError{at: at.String(), what: what, why: why, do: do, revision: f.commit.Hash.String()}
 }
 
 // tag reads the annotated tag that the ref names. It returns nil if the ref names no tag object.
@@ -92,7 +94,7 @@ func (f found) tag() (plumbing.EncodedObject, error) {
 
 // checkTag checks the signature of a tag, and that the tag has this name and points to this commit. A user with push
 // access can move another signed tag to this name.
-func (k Keys) checkTag(f found, read plumbing.EncodedObject, name string) error {
+func checkTag(k Keys, f found, read plumbing.EncodedObject, name string) error {
 	if read == nil {
 		return fmt.Errorf("it is a lightweight tag, which has no signature")
 	}
@@ -105,5 +107,5 @@ func (k Keys) checkTag(f found, read plumbing.EncodedObject, name string) error 
 	case tag.TargetType != plumbing.CommitObject || tag.Target != f.commit.Hash:
 		return fmt.Errorf("it is the tag of a %s and not of a commit", tag.TargetType)
 	}
-	return k.signedTag(tag)
+	return k.Tag(tag)
 }

@@ -89,34 +89,43 @@ func parse(how *cel.Env, text string) (*cel.Ast, error) {
 
 // allowed returns an error for an expression that may be expensive, see functions.
 func allowed(raw *cel.Ast) error {
-	var problems []error
+	var first error
 	sums := 0
 	ast.PostOrderVisit(raw.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		switch e.Kind() {
-		case ast.CallKind:
-			name := e.AsCall().FunctionName()
-			if !slices.Contains(operations, name) && !slices.Contains(functions, name) {
-				problems = append(problems, fmt.Errorf("the function %s is not supported: use %s", name, strings.Join(functions, ", ")))
-			}
-			if name == operators.Add {
-				sums++
-			}
-		case ast.ListKind:
-			if slices.ContainsFunc(e.AsList().Elements(), func(e ast.Expr) bool { return e.Kind() != ast.LiteralKind }) {
-				problems = append(problems, errors.New("a list may contain only constants"))
-			}
-		case ast.MapKind, ast.StructKind:
-			problems = append(problems, errors.New("an expression cannot contain a map"))
-		default:
+		if first == nil {
+			first = allowedPart(e)
+		}
+		if isCallOf(e, operators.Add) {
+			sums++
 		}
 	}))
-	if sums > mostSums {
-		problems = append(problems, fmt.Errorf("has %d additions; at most %d are supported", sums, mostSums))
+	if first == nil && sums > mostSums {
+		return fmt.Errorf("has %d additions; at most %d are supported", sums, mostSums)
 	}
-	if len(problems) > 0 {
-		return problems[0]
+	return first
+}
+
+// allowedPart returns an error for a part of an expression that may be expensive, whatever its own parts are.
+func allowedPart(e ast.Expr) error {
+	switch e.Kind() {
+	case ast.CallKind:
+		if !isCallOf(e, operations...) && !isCallOf(e, functions...) {
+			return fmt.Errorf("the function %s is not supported: use %s", e.AsCall().FunctionName(), strings.Join(functions, ", "))
+		}
+	case ast.ListKind:
+		if slices.ContainsFunc(e.AsList().Elements(), func(e ast.Expr) bool { return e.Kind() != ast.LiteralKind }) {
+			return errors.New("a list may contain only constants")
+		}
+	case ast.MapKind, ast.StructKind:
+		return errors.New("an expression cannot contain a map")
+	default:
 	}
 	return nil
+}
+
+// isCallOf reports whether a part of an expression calls one of some functions.
+func isCallOf(e ast.Expr, names ...string) bool {
+	return e.Kind() == ast.CallKind && slices.Contains(names, e.AsCall().FunctionName())
 }
 
 // loops are the functions that are no more there once an expression is expanded.
@@ -125,7 +134,7 @@ var loops = []string{"all", "exists", "exists_one", "filter"}
 // complete returns an error if an expression has a loop with too few or too many arguments.
 func complete(expanded *cel.Ast) (err error) {
 	ast.PostOrderVisit(expanded.NativeRep().Expr(), ast.NewExprVisitor(func(e ast.Expr) {
-		if e.Kind() == ast.CallKind && slices.Contains(loops, e.AsCall().FunctionName()) {
+		if isCallOf(e, loops...) {
 			err = fmt.Errorf("%s needs a variable and a condition, as in list.%[1]s(c, c.type == 'Ready')", e.AsCall().FunctionName())
 		}
 	}))

@@ -30,28 +30,32 @@ func Compile(all []v1alpha1.HealthCheck) (Checks, error) {
 	checks := Checks{of: map[schema.GroupKind][]statusExpression{}}
 	var problems []error
 	for i, one := range all {
-		field := fmt.Sprintf("spec.healthCheckExprs[%d].", i)
-		var compiled []statusExpression
-		for _, q := range []struct {
-			name, text string
-			is         status.Status
-		}{
-			{"inProgress", one.InProgress, status.InProgressStatus},
-			{"failed", one.Failed, status.FailedStatus},
-			{"current", one.Current, status.CurrentStatus},
-		} {
-			if q.text == "" {
+		for _, is := range order {
+			text := is.text(one)
+			if text == "" {
 				continue
 			}
-			e, err := compile(q.text)
+			field := fmt.Sprintf("spec.healthCheckExprs[%d].%s", i, is.name)
+			e, err := compile(text)
 			if err != nil {
-				problems = append(problems, fmt.Errorf("%s: %w", field+q.name, err))
+				problems = append(problems, fmt.Errorf("%s: %w", field, err))
 			}
-			compiled = append(compiled, statusExpression{field + q.name, q.is, e})
+			kind := schema.FromAPIVersionAndKind(one.APIVersion, one.Kind).GroupKind()
+			checks.of[kind] = append(checks.of[kind], statusExpression{field, is.status, e})
 		}
-		checks.of[schema.FromAPIVersionAndKind(one.APIVersion, one.Kind).GroupKind()] = compiled
 	}
 	return checks, errors.Join(problems...)
+}
+
+// order lists the expressions of a check in the order in which Flux evaluates them.
+var order = []struct {
+	name   string
+	text   func(v1alpha1.HealthCheck) string
+	status status.Status
+}{
+	{"inProgress", func(h v1alpha1.HealthCheck) string { return h.InProgress }, status.InProgressStatus},
+	{"failed", func(h v1alpha1.HealthCheck) string { return h.Failed }, status.FailedStatus},
+	{"current", func(h v1alpha1.HealthCheck) string { return h.Current }, status.CurrentStatus},
 }
 
 // Has reports whether the checks decide for a kind.

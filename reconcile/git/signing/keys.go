@@ -1,4 +1,5 @@
-package git
+// Package signing verifies the signatures of commits and tags with OpenPGP and SSH keys.
+package signing
 
 import (
 	"bytes"
@@ -200,8 +201,8 @@ func payloadOf(of unsigned) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// signed returns the fingerprint of the key that signed a commit, or the reason why no key did.
-func (k Keys) signed(commit *object.Commit) (string, error) {
+// Commit returns the fingerprint of the key that signed a commit, or the reason why no key did.
+func (k Keys) Commit(commit *object.Commit) (string, error) {
 	payload, err := payloadOf(commit)
 	if err != nil {
 		return "", err
@@ -215,11 +216,11 @@ func (k Keys) signed(commit *object.Commit) (string, error) {
 	if strings.Count(commit.PGPSignature, "-----BEGIN ") > 1 {
 		return "", errors.New("it has more than one signature; sign it once")
 	}
-	return k.verify(commit.PGPSignature, payload)
+	return k.Verify(commit.PGPSignature, payload)
 }
 
-// signedTag returns nil if one of the keys signed a tag, or otherwise the reason why not.
-func (k Keys) signedTag(tag *object.Tag) error {
+// Tag returns nil if one of the keys signed a tag, or otherwise the reason why not.
+func (k Keys) Tag(tag *object.Tag) error {
 	payload, err := payloadOf(tag)
 	if err != nil {
 		return err
@@ -228,7 +229,7 @@ func (k Keys) signedTag(tag *object.Tag) error {
 	if err := again.Decode(encoded(plumbing.TagObject, payload)); err != nil || again.Target != tag.Target || again.TargetType != tag.TargetType || again.Name != tag.Name {
 		return errors.New("its signature is in a place where Git writes none; sign the tag with Git")
 	}
-	_, err = k.verify(tag.PGPSignature, payload)
+	_, err = k.Verify(tag.PGPSignature, payload)
 	return err
 }
 
@@ -239,8 +240,8 @@ func encoded(kind plumbing.ObjectType, content []byte) *plumbing.MemoryObject {
 	return o
 }
 
-// verify returns the fingerprint of the key that signed a payload, or the reason why no key did.
-func (k Keys) verify(sig string, payload []byte) (_ string, err error) {
+// Verify returns the fingerprint of the key that signed a payload, or the reason why no key did.
+func (k Keys) Verify(sig string, payload []byte) (_ string, err error) {
 	defer func() {
 		if p := recover(); p != nil { // the decoder reads hostile data
 			err = fmt.Errorf("its signature cannot be read: %v", p)

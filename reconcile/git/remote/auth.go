@@ -1,10 +1,12 @@
-package git
+package remote
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -40,36 +42,54 @@ func (a Auth) own() (*network.Own, error) {
 	if a.CA == "" && a.Certificate == "" && a.Proxy == "" {
 		return nil, nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if a.CA != "" {
-		config.RootCAs, _ = x509.SystemCertPool() // an empty one if the system has none
-		if config.RootCAs == nil {
-			config.RootCAs = x509.NewCertPool()
-		}
-		if !config.RootCAs.AppendCertsFromPEM([]byte(a.CA)) {
-			return nil, refused("the CA holds no certificate in PEM")
-		}
-	}
-	if a.Certificate != "" {
-		pair, err := tls.X509KeyPair([]byte(a.Certificate), []byte(a.Key))
-		if err != nil { // it may quote the key
-			return nil, refused("the client certificate and its key cannot be read; they must be PEM, and belong together")
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	proxy, err := proxyOf(a.Proxy)
+	roots, err := a.roots()
 	if err != nil {
 		return nil, err
 	}
-	return network.With(config, proxy), nil
+	certificates, err := a.certificates()
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := a.proxy()
+	if err != nil {
+		return nil, err
+	}
+	return network.With(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: certificates}, proxy), nil
 }
 
-// proxyOf parses the URL of a proxy; nil for none.
-func proxyOf(raw string) (*url.URL, error) {
-	if raw == "" {
+// roots returns the certificates that sign servers; nil for those of the system only.
+func (a Auth) roots() (*x509.CertPool, error) {
+	if a.CA == "" {
 		return nil, nil
 	}
-	u, err := url.Parse(raw) // the error quotes the password
+	roots, err := x509.SystemCertPool()
+	if err != nil { // the system has none
+		roots = x509.NewCertPool()
+	}
+	if !roots.AppendCertsFromPEM([]byte(a.CA)) {
+		return nil, refused("the CA holds no certificate in PEM")
+	}
+	return roots, nil
+}
+
+// certificates returns the client certificate, if there is one.
+func (a Auth) certificates() ([]tls.Certificate, error) {
+	if a.Certificate == "" {
+		return nil, nil
+	}
+	pair, err := tls.X509KeyPair([]byte(a.Certificate), []byte(a.Key))
+	if err != nil { // it may quote the key
+		return nil, refused("the client certificate and its key cannot be read; they must be PEM, and belong together")
+	}
+	return []tls.Certificate{pair}, nil
+}
+
+// proxy parses the URL of the proxy; nil for none.
+func (a Auth) proxy() (*url.URL, error) {
+	if a.Proxy == "" {
+		return nil, nil
+	}
+	u, err := url.Parse(a.Proxy) // the error quotes the password
 	if err != nil || u.Hostname() == "" || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) {
 		return nil, refused("the address of the proxy is no URL with http, https or socks5")
 	}
@@ -102,12 +122,21 @@ func (a Auth) basic() *http.BasicAuth {
 	return &http.BasicAuth{Username: cmp.Or(a.Username, "x-access-token"), Password: a.Password}
 }
 
+// hash returns a hash of all credentials.
+func (a Auth) hash() [sha256.Size]byte {
+	all, err := json.Marshal([]string{a.Username, a.Password, a.Identity, a.KnownHosts, a.CA, a.Certificate, a.Key, a.Proxy})
+	if err != nil {
+		panic(err) // strings are always encoded
+	}
+	return sha256.Sum256(all)
+}
+
 // redact removes credentials from an error, including those that a library or a server put there.
 func (a Auth) redact(err error) error {
-	secret := a.Password
-	if secret == "" {
-		secret = a.Username // only a token, as in https://token@host
+	if proxy, invalid := a.proxy(); invalid == nil && proxy != nil && proxy.User != nil {
+		err = Auth{}.or(proxy.User).redact(err)
 	}
+	secret := cmp.Or(a.Password, a.Username) // only a token, as in https://token@host
 	if secret == "" {
 		return err
 	}
