@@ -20,9 +20,9 @@ CORPUS     ?=
 FORGE      ?=
 CROSSPLANE ?=
 
-# Each go.mod is a module. The modules of the linter, dyff, govulncheck, GoReleaser, ko, Flux's controllers, promtool, controller-gen and Helm contain no code of ours.
+# Each go.mod is a module. Those without Go files only pin a program of others. A stub takes the place of a dependency of GoReleaser.
 modules := . $(sort $(patsubst ./%/go.mod,%,$(shell find . -mindepth 2 -name go.mod -not -path '*/testdata/*')))
-coded   := $(filter-out .ci/lint .ci/dyff .ci/vuln .ci/goreleaser .ci/goreleaser/msix .ci/ko fixtures/server/flux fixtures/server/source fixtures/server/promtool fixtures/server/controller-gen fixtures/server/helm,$(modules))
+coded   := . $(foreach m,$(filter-out . .ci/goreleaser/msix,$(modules)),$(if $(wildcard $(m)/*.go),$(m)))
 nested  := $(foreach m,$(filter-out .,$(coded)),$(if $(wildcard $(m)/*_test.go),$(m)))
 
 # Compilers, the linter and tests collect garbage less often. They use more memory and a fifth less time.
@@ -41,16 +41,21 @@ sqlite := GOFLAGS="$$GOFLAGS -trimpath -tags=sqlite,sqlite_unlock_notify"
 rules  := CGO_ENABLED=0 GOFLAGS="$$GOFLAGS -trimpath -tags=remove_all_sd"
 how     = $(if $(filter fixtures/server/gitea,$(1)),$(sqlite),$(if $(filter fixtures/server/promtool,$(1)),$(rules),$(static)))
 
-# The packages whose own goroutines share memory, which is where the race detector finds races. The other packages start
-# no goroutines, or their tests wait for other processes or read the corpus: there the detector costs minutes and finds nothing.
-# The slowest packages come first, here and in suites: a package that takes minutes must not start last.
-raced := reconcile/cluster reconcile/cluster/write reconcile/cluster/observe reconcile/cluster/store reconcile/cluster/api reconcile/cluster/watch reconcile/forge cmd/headgate reconcile/target reconcile reconcile/git \
-	reconcile/registry render/manifest render/catalogue reconcile/memo reconcile/board reconcile/outbox reconcile/controller reconcile/fleet reconcile/engine
-suites := fixtures/beside fixtures/attack fixtures/loop fixtures/controller fixtures/oracle fixtures/accepted fixtures/soak
-
-# The packages of the main module whose tests start servers. `make quick` leaves them out.
-served := cmd/headgate examples fixtures fixtures/release fixtures/accepted fixtures/attack fixtures/beside fixtures/controller fixtures/core fixtures/loop fixtures/oracle fixtures/situations \
-	fixtures/soak fixtures/versions reconcile/api/v1alpha1 reconcile/cluster reconcile/forge reconcile/target
+# A comment above the package clause of one test file says how the tests of the package run:
+#
+#	//test:package raced       the package starts goroutines that share memory, which is where the race detector finds races. Elsewhere the
+#	                           detector costs minutes and finds nothing
+#	//test:package served      its tests start programs of bin, most of them servers. `make quick` leaves the package out
+#	//test:package suite       an end-to-end suite. A check before a commit leaves it to CI, but for its tests with //test:story
+#	//test:package minutes=3   how long it takes in CI. The slowest packages start first: one that takes minutes must not start last
+#
+# $(call packages,raced) are the packages whose line has that word, the slowest first. TestWhenTestsRun checks the lines.
+trees    := cmd examples fixtures reconcile render
+packages  = $(shell grep -rE --include='*_test.go' '^//test:package .*$1' $(trees) | sed -E 's,/[^/]*:([^=]*=([0-9]+))?.*, \2,' | sort -k2,2nr -k1,1 | cut -d' ' -f1)
+raced     = $(call packages,raced)
+served    = $(call packages,served)
+suites    = $(call packages,suite)
+slowest   = $(call packages,minutes)
 
 # The packages of the main module, except those in the list $(1).
 module = headgate.dev/headgate
@@ -212,11 +217,11 @@ endif
 #	//test:unraced  it runs without the detector: it starts the program hundreds of times, repeats a pass for each row of a table, or
 #	                reads the corpus in one goroutine. With the detector it takes up to twenty times as long, and finds nothing more
 #	//test:story    of the end-to-end suites, a check before a commit runs only these
-marked  = $(shell grep -rhA1 --include='*_test.go' '^//test:.*$1' cmd examples fixtures reconcile render | sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | sort -u)
+marked  = $(shell grep -rhA1 --include='*_test.go' '^//test:.*$1' $(trees) | sed -n 's/^func \(Test[A-Za-z0-9_]*\).*/\1/p' | sort -u)
 slow    = $(call marked,unraced)
 long    = $(call marked,long)
 stories = $(call marked,story)
-unraced = $(shell grep -rl --include='*_test.go' '^//test:.*unraced' cmd examples fixtures reconcile render | xargs -n1 dirname | sort -u)
+holding = $(shell grep -rl --include='*_test.go' '^//test:.*$1' $(trees) | xargs -n1 dirname | sort -u)
 
 # The tests of cmd/headgate that read the repository itself, which are those in files with root(t). They run apart from the others:
 # every change of a source or a document repeats them, and the scripts of the program take a minute. With -run, all run together.
@@ -233,10 +238,10 @@ detector = race='-race -ldflags=-linkmode=internal'; go -C .ci/summary build $$r
 tests = env $(static) go test -json -vet=off -timeout=40m
 repository = $(if $(reading),-- $(tests) -run='$(call named,$(reading))' $(TESTFLAGS) ./cmd/headgate)
 whole = env GOFLAGS="$$GOFLAGS -trimpath" go test -json -vet=off -timeout=40m -p=2 $$race -skip='$(call named,$(slow) $(reading))' $(TESTFLAGS) $(raced:%=./%) \
-	-- $(tests) -p=3 $(TESTFLAGS) $(suites:%=./%) ./examples ./fixtures/situations ./render/schema ./render $(call except,$(raced)) \
-	-- $(tests) -p=1 -run='$(call named,$(slow) $(reading))' $(TESTFLAGS) $(unraced:%=./%)
-short = $(tests) -p=4 -skip='$(call named,$(long) $(reading))' $(TESTFLAGS) ./fixtures/situations $(raced:%=./%) $(call except,$(suites)) \
-	-- $(tests) -p=2 -run='$(call named,$(stories))' $(TESTFLAGS) ./fixtures/beside $(repository)
+	-- $(tests) -p=3 $(TESTFLAGS) $(addprefix ./,$(filter-out $(raced),$(slowest))) $(call except,$(raced)) \
+	-- $(tests) -p=1 -run='$(call named,$(slow) $(reading))' $(TESTFLAGS) $(addprefix ./,$(call holding,unraced))
+short = $(tests) -p=4 -skip='$(call named,$(long) $(reading))' $(TESTFLAGS) $(addprefix ./,$(filter-out $(suites),$(slowest))) $(call except,$(suites)) \
+	-- $(tests) -p=2 -run='$(call named,$(stories))' $(TESTFLAGS) $(addprefix ./,$(call holding,story)) $(repository)
 export HEADGATE_CORPUS_STATE := $(shell ls -ln '$(or $(HEADGATE_CORPUS),../shared/corpus)' 2>/dev/null | cksum)
 
 .PHONY: test

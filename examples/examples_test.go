@@ -1,3 +1,4 @@
+//test:package served minutes=7
 package examples
 
 import (

@@ -1,3 +1,4 @@
+//test:package minutes=1
 package render_test
 
 import (

@@ -1,3 +1,4 @@
+//test:package raced served minutes=3
 package main
 
 import (

@@ -1,3 +1,4 @@
+//test:package raced served minutes=5
 package cluster_test
 
 import (

@@ -1,3 +1,4 @@
+//test:package raced minutes=3
 package git
 
 import (

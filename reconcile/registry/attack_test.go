@@ -1,3 +1,4 @@
+//test:package raced minutes=1
 package registry_test
 
 import (

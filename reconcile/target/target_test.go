@@ -1,3 +1,4 @@
+//test:package raced served minutes=8
 package target
 
 import (

@@ -1,3 +1,4 @@
+//test:package minutes=1
 package schema
 
 import (

@@ -1,3 +1,4 @@
+//test:package served
 package v1alpha1_test
 
 import (

@@ -1,3 +1,4 @@
+//test:package served minutes=1
 package kubernetes_test
 
 import (
