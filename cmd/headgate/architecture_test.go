@@ -146,12 +146,15 @@ var mayImport = map[string][]string{
 		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/store", "reconcile/demand", "reconcile/diff", "reconcile/facts", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason",
 		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
+	"reconcile/cluster/established": {
+		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/engine", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/reason",
+	},
 	"reconcile/cluster/write": {
-		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/store", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/health", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/record",
+		"reconcile/cluster/api", "reconcile/cluster/count", "reconcile/cluster/established", "reconcile/cluster/store", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/health", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/record",
 		"render", "render/crossplane", "render/manifest",
 	},
 	"reconcile/cluster/watch": {
-		"reconcile/cluster/api", "reconcile/cluster/store", "reconcile/engine", "reconcile/inventory",
+		"reconcile/cluster/api", "reconcile/cluster/established", "reconcile/cluster/store", "reconcile/engine", "reconcile/inventory",
 		"render", "render/manifest",
 	},
 	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},

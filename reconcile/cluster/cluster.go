@@ -97,11 +97,14 @@ func New(config *rest.Config, of inventory.Sync, options Options) (*Cluster, err
 		return nil, err
 	}
 	c := assembled(client, options)
+	c.writer = write.New(c.store, c.count, all.CRDs, write.Options{
+		Timeout: options.Timeout, NoWait: options.NoWait, LockTimeout: options.LockTimeout, Ignore: options.Terms.Ignore,
+	})
 	c.watch, c.leave = watch.New(c.store, all), leave
 	return c, nil
 }
 
-// assembled returns a Cluster that shares nothing, and so cannot watch.
+// assembled returns a Cluster that only reads.
 func assembled(client *api.Client, options Options) *Cluster {
 	store := store.New(client, options.LeaseDuration, options.Term)
 	count := count.New(client, store)
@@ -109,7 +112,6 @@ func assembled(client *api.Client, options Options) *Cluster {
 	return &Cluster{
 		client: client, store: store, count: count,
 		reader: observe.New(store, count, observe.Options{Terms: options.Terms, TryCreates: options.TryCreates, FullCheck: options.FullCheck}),
-		writer: write.New(store, count, write.Options{Timeout: options.Timeout, NoWait: options.NoWait, LockTimeout: options.LockTimeout, Ignore: options.Terms.Ignore}),
 	}
 }
 

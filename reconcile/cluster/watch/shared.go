@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/cluster/api"
+	"headgate.dev/headgate/reconcile/cluster/established"
 	"headgate.dev/headgate/reconcile/cluster/store"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render"
@@ -29,6 +30,7 @@ import (
 //
 //	metadata of a kind, by our label ─► by the value of the label ─► the watch of that sync
 //	inventories of a namespace       ─► by name                   ─► the watch of that sync
+//	states of CRDs, while awaited    ─► by name                   ─► the passes that applied them
 //
 // Clusters with the same connection share how many requests are under way, and what the answers show about the API server, whatever users
 // they impersonate.
@@ -52,7 +54,7 @@ func (s *Shares) Enter(config *rest.Config, of inventory.Sync, answerTime time.D
 			return nil, nil, err
 		}
 		all = &Shared{
-			Discovered: served, reader: New(store.New(client, 0, store.Term{}), nil), syncs: map[string]int{}, spaces: map[string]int{},
+			Discovered: served, CRDs: established.New(client), reader: New(store.New(client, 0, store.Term{}), nil), syncs: map[string]int{}, spaces: map[string]int{},
 			kinds: map[schema.GroupKind]*sharedKind{}, inventories: map[string]*sharedInventories{},
 		}
 		if s.by == nil {
@@ -73,6 +75,7 @@ func (s *Shares) Enter(config *rest.Config, of inventory.Sync, answerTime time.D
 // Shared is what the syncs of one configuration share.
 type Shared struct {
 	Discovered *api.Discovered
+	CRDs       *established.CRDs
 
 	reader *Watcher // of no sync
 

@@ -14,6 +14,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster/api"
 	"headgate.dev/headgate/reconcile/cluster/count"
+	"headgate.dev/headgate/reconcile/cluster/established"
 	"headgate.dev/headgate/reconcile/cluster/store"
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/engine"
@@ -48,19 +49,20 @@ type Writer struct {
 	*store.Store
 
 	count   *count.Counter
+	crds    *established.CRDs
 	options Options
 	waited  map[manifest.ID]string // objects that did not become ready in time, with the commit for which a pass waited
 }
 
-// New returns a Writer that asks a Counter before it prunes.
-func New(store *store.Store, count *count.Counter, options Options) *Writer {
+// New returns a Writer that asks a Counter before it prunes, and waits for CRDs together with others of the same configuration.
+func New(store *store.Store, count *count.Counter, crds *established.CRDs, options Options) *Writer {
 	if options.Timeout <= 0 {
 		options.Timeout = 5 * time.Minute
 	}
 	if options.LockTimeout <= 0 {
 		options.LockTimeout = 90 * time.Second
 	}
-	return &Writer{Store: store, count: count, options: options, waited: map[manifest.ID]string{}}
+	return &Writer{Store: store, count: count, crds: crds, options: options, waited: map[manifest.ID]string{}}
 }
 
 // Apply carries out a plan, and nothing else. A problem with one object is its outcome. An error means that the pass ended early;
@@ -162,7 +164,7 @@ type execution struct {
 	plan     plan.Plan
 	total    int
 
-	establishing *establishing // nil if no CRD has to become established
+	waiter *established.Waiter // nil if no CRD has to become established
 
 	mu       sync.Mutex
 	sent     int
@@ -244,8 +246,8 @@ func (r *execution) done() []plan.Outcome {
 }
 
 func (r *execution) end() {
-	if r.establishing != nil {
-		r.establishing.end()
+	if r.waiter != nil {
+		r.waiter.Leave()
 	}
 }
 
@@ -259,11 +261,9 @@ func (r *execution) isHopeless(s plan.Step) bool {
 // write carries out the steps tier by tier. The error is why it stopped.
 func (r *execution) write(ctx context.Context) error {
 	steps := slices.DeleteFunc(slices.Clone(r.plan.Steps), func(s plan.Step) bool { return !s.Writes() && !s.Unready })
-	if slices.ContainsFunc(steps, func(s plan.Step) bool {
-		return s.ID.IsCRD() && s.Action != plan.Prune && s.Action != plan.Release && !r.isHopeless(s)
-	}) {
+	if crds := r.awaited(steps); len(crds) > 0 {
 		var err error
-		if r.establishing, err = r.establish(ctx); err != nil {
+		if r.waiter, err = r.crds.Join(ctx, r.Client, crds); err != nil {
 			return err
 		}
 	}
@@ -301,6 +301,17 @@ func (r *execution) write(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// awaited returns the names of the CRDs that have to become established.
+func (r *execution) awaited(steps []plan.Step) []string {
+	var names []string
+	for _, s := range steps {
+		if s.ID.IsCRD() && s.Action != plan.Prune && s.Action != plan.Release && !r.isHopeless(s) {
+			names = append(names, s.ID.Name)
+		}
+	}
+	return names
 }
 
 // prunes reports whether a tier deletes something.
@@ -346,8 +357,8 @@ func (r *execution) ready(ctx context.Context, tier []plan.Step) error {
 	if !waiting {
 		return nil
 	}
-	if r.establishing != nil && len(crds) > 0 {
-		for name, why := range r.establishing.wait(ctx, r.options.Timeout, crds, func(string) {}) {
+	if r.waiter != nil && len(crds) > 0 {
+		for name, why := range r.waiter.Wait(ctx, r.options.Timeout, crds, func(string) {}) {
 			r.notReady[name] = why
 			delete(crds, name)
 		}

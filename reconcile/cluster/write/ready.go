@@ -56,7 +56,7 @@ func (r *execution) wait(ctx context.Context, timeout time.Duration, more bool) 
 	why := r.whyUnready(ctx, hopeless)
 	if len(crds) > 0 {
 		done := 0
-		for name, reason := range r.establishing.wait(ctx, timeout, crds, func(name string) {
+		for name, reason := range r.waiter.Wait(ctx, timeout, crds, func(name string) {
 			r.TellOf("wait", &done, len(crds), plan.CRD(name))
 		}) {
 			why[plan.CRD(name)] = reason

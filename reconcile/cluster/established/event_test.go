@@ -1,4 +1,4 @@
-package write
+package established
 
 import (
 	"bytes"
