@@ -212,7 +212,7 @@ func TestMigration(t *testing.T) {
 			_, fix := leftBehind(w.carry(t, terms, second))
 			digest := fix[strings.LastIndex(fix, " ")+1:]
 			result = w.carry(t, terms, second, digest)
-			if result.Summary.Updated != 1 || result.Verdict.ExitCode != report.ExitSuccess {
+			if result.Summary.Updated != 1 || result.Verdict.ExitCode != report.ExitSuccess || len(result.Used()) == 0 {
 				t.Errorf("%s\n%s", tc.reason, text(result))
 			}
 			live = w.mustGet(t, webhooks, "", "hooks."+w.group)

@@ -76,10 +76,12 @@ func (p *drafted) leftovers(seen facts.Observed) {
 	}
 	var left []plan.Step
 	for _, s := range steps {
-		if coming[s.ID] || !seen.Terms.Clear && !approved.Covers(s.Ask(plan.Ruling{Judged: plan.Judged{Guard: plan.LeftoverFields}})) {
+		covered := approved.Covers(s.Ask(plan.Ruling{Judged: plan.Judged{Guard: plan.LeftoverFields}}))
+		if coming[s.ID] || !seen.Terms.Clear && !covered {
 			left = append(left, s)
 			continue
 		}
+		p.Steps[at[s.ID]].Approved = covered
 		if why := p.drop(&p.Steps[at[s.ID]], s.Drops, seen); !why.None() {
 			p.Leftovers = append(p.Leftovers, plan.Leftover{ID: s.ID, Origin: s.Origin, Fields: ownership.Fields(s.Drops), Managers: ownership.Managers(s.Drops), Reason: why})
 		}

@@ -382,7 +382,7 @@ var words = map[reason.Code]wording{
 	reason.ReleaseAnnounced: say("its annotation %s: %s asks for it", text, text),
 	reason.ReleaseBegun:     say("its release was begun before"),
 	reason.ReleaseByHand:    say("a user asked for it"),
-	reason.OwnedElsewhere:   say("the commit no longer declares it, and %s owns it", text),
+	reason.OwnedElsewhere:   say("%s owns it, and this sync gives it up", text),
 
 	reason.StillReconciled:   say("%s still reconciles it; suspend that, or take the object out of it without pruning, or take it out of this repository", text),
 	reason.ReconcilerUnknown: say("%s owns it, and it cannot be read whether that still reconciles it (%s)", text, text),
