@@ -100,16 +100,18 @@ bin/ko: .ci/ko/go.mod .ci/ko/go.sum
 	@touch $@
 
 # The real servers that tests and the demo start, each built from its own module.
-.PHONY: controlplane kubernetes crossplane provider gitea flux source promtool controller-gen helm
+.PHONY: controlplane kubernetes crossplane provider gitea flux argocd source promtool controller-gen helm kubectl
 controlplane: bin/controlplane ## Build bin/controlplane, the Kubernetes API server of tests and demo (minutes, once)
 kubernetes: bin/kubernetes ## Build bin/kubernetes, the whole kube-apiserver that judges Headgate's checks of objects (minutes, once)
 crossplane: bin/crossplane ## Build bin/crossplane, which tests compare Headgate with (minutes, once)
 provider: bin/provider ## Build bin/provider, the real provider of examples/late-start (minutes, once)
 flux: bin/flux ## Build bin/flux, which tests run next to Headgate (minutes, once)
+argocd: bin/argocd ## Build bin/argocd, which tests move a platform from and to (minutes, once)
 source: bin/source ## Build bin/source, Flux's source-controller, whose artifacts tests apply (minutes, once)
 promtool: bin/promtool ## Build bin/promtool, which checks the alert rules of examples/monitoring (minutes, once)
 controller-gen: bin/controller-gen ## Build bin/controller-gen, which writes the CRD of a Sync (a minute, once)
 helm: bin/helm ## Build bin/helm, which renders and checks the chart of examples/chart (minutes, once)
+kubectl: bin/kubectl ## Build bin/kubectl, which runs the commands of our pages (a minute, once)
 gitea: bin/gitea ## Build bin/gitea, the forge that tests use (minutes, once; needs a C compiler)
 
 programs := $(patsubst fixtures/server/%/go.mod,%,$(wildcard fixtures/server/*/go.mod))
