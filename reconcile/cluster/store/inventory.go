@@ -19,6 +19,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -276,9 +277,12 @@ func (c *Store) Save(ctx context.Context, inv inventory.Inventory) (string, erro
 		verb = "create"
 	}
 	write := func() error {
-		if verb == "create" {
+		switch {
+		case verb == "create":
 			stored, err = c.Core.ConfigMaps(m.Namespace).Create(ctx, m, metav1.CreateOptions{FieldManager: inventory.Manager})
-		} else {
+		case equality.Semantic.DeepEqual(m, c.stored): // a process that was killed stored it
+			stored, err = c.stored, nil
+		default:
 			stored, err = c.Core.ConfigMaps(m.Namespace).Update(ctx, m, metav1.UpdateOptions{FieldManager: inventory.Manager})
 		}
 		return err
