@@ -174,7 +174,7 @@ var mayImport = map[string][]string{
 	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/audit", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},
 	"reconcile/controller": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/engine", "reconcile/facts", "reconcile/fleet", "reconcile/intern", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
-		"render",
+		"render", "render/schema",
 	},
 	"reconcile/install": {"render/crossplane", "render/schema"},
 	"cmd/headgate":      {"examples", "reconcile/...", "render/..."},

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"headgate.dev/headgate/examples"
@@ -26,6 +25,7 @@ import (
 	"headgate.dev/headgate/reconcile/target"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	runtimemetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/yaml"
@@ -184,13 +184,8 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 	}
 	counts := metrics.Into(runtimemetrics.Registry)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, counts} })
-	var synced atomic.Bool
-	listening, err := f.seen.listen(ctx, counts, func() []string {
-		if synced.Load() {
-			return nil
-		}
-		return []string{"the Sync objects"}
-	})
+	waits := &waiting{what: "the CRD of Syncs"}
+	listening, err := f.seen.listen(ctx, counts, waits.list)
 	if err != nil {
 		return err
 	}
@@ -222,12 +217,46 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 			Own: f.home, Queue: engine.NewQueue(f.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{Tenants: true}, Clones: &git.Shared{}, Memo: new(memo.Memory),
 			KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain,
 		},
-		Synced: func() {
-			synced.Store(true)
-			slog.Info("the Sync objects are known")
-		},
+		CRD: crdOfSyncs(), Waits: waits.set,
 	})
 	return err
+}
+
+// A waiting is what a replica waits for before it is ready.
+type waiting struct {
+	mu   sync.Mutex
+	what string // "" for nothing
+}
+
+func (w *waiting) set(what string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.what = what
+	if what == "" {
+		slog.Info("the Sync objects are known")
+	}
+}
+
+func (w *waiting) list() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.what == "" {
+		return nil
+	}
+	return []string{w.what}
+}
+
+// crdOfSyncs returns the CRD of examples/controller.
+func crdOfSyncs() *unstructured.Unstructured {
+	text, err := examples.Manifests.ReadFile("controller/crds/headgate.dev_syncs.yaml")
+	var u unstructured.Unstructured
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, &u.Object)
+	}
+	if err != nil {
+		panic(err) // it is a part of the program
+	}
+	return &u
 }
 
 // protection returns the admission policy of examples/controller, with its binding.

@@ -26,6 +26,8 @@ import (
 	admission "k8s.io/api/admissionregistration/v1"
 	coordination "k8s.io/api/coordination/v1"
 	core "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/metadata"
@@ -34,6 +36,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	runtimecontroller "sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -54,7 +57,10 @@ type Options struct {
 	Pprof     string          // the address for profiles; "" for none
 	Selector  labels.Selector // the Sync objects of this shard; nil for all
 	Endpoints Endpoints       // of the webhooks
-	Synced    func()          // is called once the Sync objects are known; may be nil
+	// CRD is the CRD of a Sync, as this version has it.
+	CRD *unstructured.Unstructured
+	// Waits is called with what the replica waits for before it is ready, and with "" once it is; may be nil.
+	Waits func(string)
 
 	ServiceAccount string // of Syncs that name none; "" if each has to name one
 	Ceilings       Ceilings
@@ -90,9 +96,11 @@ type controller struct {
 	fleet  fleet.Fleet
 
 	sources sources
+	crd     *crdCheck
 
-	leads   chan struct{}   // closed once running is set
-	running context.Context //nolint:containedctx // done when the term of this leader ends, and Syncs run longer than any request
+	leads   chan struct{}           // closed once running is set
+	running context.Context         //nolint:containedctx // done when the term of this leader ends, and Syncs run longer than any request
+	quit    context.CancelCauseFunc // ends the term
 
 	own    string // the user name of the controller
 	events chan *core.Event
@@ -113,6 +121,14 @@ func Run(ctx context.Context, o Options) error {
 	}
 	// The API server limits us by priority and fairness. The default of client-go, 5 requests a second, would delay the statuses of many Syncs.
 	o.Config.QPS, o.Config.Burst = -1, -1
+	crd, err := newCRDCheck(o.Config, o.CRD)
+	if err == nil {
+		err = crd.wait(ctx, o.waits)
+	}
+	if err != nil {
+		return err
+	}
+	o.waits("the Sync objects")
 	m, err := manager.New(o.Config, manager.Options{
 		Scheme: scheme, Cache: o.caches(),
 		LeaderElection: true, LeaderElectionID: o.leaseOf(), LeaderElectionNamespace: o.Home, LeaderElectionReleaseOnCancel: true,
@@ -127,7 +143,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	c := &controller{
 		Options: o, client: m.GetClient(), direct: m.GetAPIReader(),
-		fleet: fleet.Fleet{Peers: o.Around.Peers, Metrics: o.Metrics},
+		fleet: fleet.Fleet{Peers: o.Around.Peers, Metrics: o.Metrics}, crd: crd,
 		leads: make(chan struct{}), events: make(chan *core.Event, mostEvents), subjects: map[inventory.Sync]*subject{},
 	}
 	c.sources.changed, c.sources.unwatched = c.sourceChanged, c.sourceUnwatched
@@ -150,7 +166,7 @@ func Run(ctx context.Context, o Options) error {
 func (c *controller) register(m manager.Manager) error {
 	err := builder.ControllerManagedBy(m).Named("sync").
 		For(&v1alpha1.Sync{}, builder.WithPredicates(predicate.Or(
-			predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, c.edited(), c.ofOthers()))).
+			predicate.GenerationChangedPredicate{}, specChanged(), predicate.AnnotationChangedPredicate{}, predicate.LabelChangedPredicate{}, c.edited(), c.ofOthers()))).
 		Watches(&v1alpha1.Sync{}, handler.EnqueueRequestsFromMapFunc(c.dependants), builder.WithPredicates(progressed())).
 		WithOptions(runtimecontroller.Options{MaxConcurrentReconciles: workers, SkipNameValidation: new(true)}).
 		Complete(c)
@@ -158,11 +174,29 @@ func (c *controller) register(m manager.Manager) error {
 		return err
 	}
 	return errors.Join(m.Add(manager.RunnableFunc(c.lead)), m.Add(always(func(context.Context) error {
-		if c.Synced != nil { // other runnables start once the caches are filled
-			c.Synced()
-		}
+		c.waits("") // other runnables start once the caches are filled
 		return nil
 	})))
+}
+
+// waits tells what the replica waits for.
+func (o Options) waits(what string) {
+	if o.Waits != nil {
+		o.Waits(what)
+	}
+}
+
+// specChanged matches objects with another spec of the same generation: the API server has another CRD.
+func specChanged() predicate.Predicate {
+	return predicate.Funcs{
+		CreateFunc: func(event.CreateEvent) bool { return false },
+		DeleteFunc: func(event.DeleteEvent) bool { return false },
+		UpdateFunc: func(e event.UpdateEvent) bool {
+			before, is := e.ObjectOld.(*v1alpha1.Sync)
+			after, also := e.ObjectNew.(*v1alpha1.Sync)
+			return is && also && !equality.Semantic.DeepEqual(before.Spec, after.Spec)
+		},
+	}
 }
 
 // An always is what every replica runs, also one that does not lead.
@@ -176,6 +210,8 @@ func (always) NeedLeaderElection() bool { return false }
 // lead lets Syncs run until ctx is done. It returns once their passes have ended and their statuses are written: until then, no other
 // replica may lead.
 func (c *controller) lead(ctx context.Context) error {
+	ctx, c.quit = context.WithCancelCause(ctx)
+	defer c.quit(nil)
 	lease := &coordination.Lease{}
 	if err := c.direct.Get(ctx, client.ObjectKey{Namespace: c.Home, Name: c.leaseOf()}, lease); err != nil {
 		return err
@@ -191,6 +227,9 @@ func (c *controller) lead(ctx context.Context) error {
 	err := c.fleet.Wait()
 	c.flush()
 	slog.Info("ended")
+	if incomplete, is := errors.AsType[*incompleteError](context.Cause(ctx)); is {
+		return incomplete
+	}
 	return err
 }
 

@@ -28,9 +28,6 @@ const finalizer = "headgate.dev/delete"
 // endAgain is when a deletion that is held or failed is tried again, unless another approval makes it earlier.
 const endAgain = time.Minute
 
-// crdOfSyncs is the name of the CRD of a Sync.
-const crdOfSyncs = "syncs.headgate.dev"
-
 // mark makes the object have the finalizer if, and only if, its end deletes objects.
 func (c *controller) mark(ctx context.Context, s *v1alpha1.Sync) error {
 	with := s.DeepCopy()

@@ -62,6 +62,9 @@ func (c *controller) reconcile(ctx context.Context, q runtimereconcile.Request) 
 	name := inventory.Sync{Namespace: q.Namespace, Name: q.Name}
 	var found v1alpha1.Sync
 	err := c.client.Get(ctx, q.NamespacedName, &found)
+	if err == nil {
+		err = c.checkCRD(ctx)
+	}
 	switch {
 	case apierrors.IsNotFound(err):
 		c.forget(name)

@@ -221,6 +221,9 @@ func (j *subject) writeOnce(ctx context.Context, within time.Duration) error {
 		if done {
 			return nil
 		}
+		if err := j.of.checkCRD(ctx); err != nil {
+			return err
+		}
 		with := object.DeepCopy()
 		with.Status = status
 		err := j.of.client.Status().Patch(ctx, with, client.MergeFromWithOptions(object, client.MergeFromWithOptimisticLock{}), client.FieldOwner(fieldOwner))

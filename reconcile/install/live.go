@@ -120,11 +120,7 @@ func Upgrades(ctx context.Context, live, wanted *unstructured.Unstructured, sync
 			return false, nil, fmt.Errorf("the Sync %s/%s uses what this version does not know: %s. Install the newer version, or remove that from the Sync first", s.GetNamespace(), s.GetName(), strings.Join(wrong, ", "))
 		}
 	}
-	for _, change := range schema.Compare(live, wanted).Changes { //nolint:contextcheck,nolintlint // it waits for nothing, and the linter reports that only sometimes
-		if slices.Contains([]schema.Rule{schema.Field, schema.Removed, schema.Unserved, schema.Storage}, change.Rule) && change.Breaking {
-			lacks = append(lacks, change.Where())
-		}
-	}
+	lacks = schema.Lacks(live, wanted) //nolint:contextcheck,nolintlint // it waits for nothing, and the linter reports that only sometimes
 	return len(lacks) == 0, lacks, nil
 }
 

@@ -159,6 +159,17 @@ func Compare(before, after *unstructured.Unstructured) Difference {
 	return c.Difference
 }
 
+// Lacks returns the versions and fields of a definition that another one does not have, so that an API server with that one drops them.
+func Lacks(of, other *unstructured.Unstructured) []string {
+	var lacks []string
+	for _, change := range Compare(of, other).Changes {
+		if change.Breaking && slices.Contains([]Rule{Field, Removed, Unserved, Storage}, change.Rule) {
+			lacks = append(lacks, change.Where())
+		}
+	}
+	return lacks
+}
+
 // generators lists prefixes of annotations that only state which program wrote a CRD.
 var generators = []string{"controller-gen.kubebuilder.io/", "api-approved.kubernetes.io"}
 
