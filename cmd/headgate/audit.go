@@ -11,7 +11,7 @@ import (
 
 // addAudit adds the flag of the audit log.
 func addAudit(cmd *cobra.Command, to *string, initial string) {
-	cmd.Flags().StringVar(to, "audit-log", initial, "append a line of JSON for each approval, guarded write, take-over, release and suspension to this `file`; - is the standard output, and \"\" is no log")
+	cmd.Flags().StringVar(to, "audit-log", initial, "append a line of JSON for each approval, guarded write, take-over, release, suspension and changed setting of a Sync to this `file`; - is the standard output, and \"\" is no log")
 }
 
 // audit returns the audit log in a file; nil if there is none. The file stays open until the process ends.

@@ -1,15 +1,11 @@
 // Package audit records what people let Headgate do beyond its guards: one line of JSON for each approval, guarded write, take-over,
-// release and suspension. A line of a write is written before the write: if it cannot be written, nothing is sent. So the log may name a
-// write that was not sent any more, but no write is missing.
+// release, suspension and change of the settings of a Sync. A line of a write is written before the write: if it cannot be written, nothing
+// is sent. So the log may name a write that was not sent any more, but no write is missing.
 package audit
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"io"
 	"slices"
-	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile/plan"
@@ -21,7 +17,7 @@ type Event string
 
 // The events.
 const (
-	ApprovalGiven   Event = "ApprovalGiven"   // a user approved on a Sync object
+	ApprovalGiven   Event = "ApprovalGiven"   // a user approved on a Sync object or on a forge
 	ApprovalRefused Event = "ApprovalRefused" // an approval does not count
 	ApprovalUsed    Event = "ApprovalUsed"    // a plan uses an approval for the first time
 	GuardedWrite    Event = "GuardedWrite"    // a step is carried out that a guard would hold without an approval
@@ -30,6 +26,7 @@ const (
 	Release         Event = "Release"         // an object is left to others
 	Suspended       Event = "Suspended"       // a Sync is suspended
 	Resumed         Event = "Resumed"         // a Sync is no longer suspended
+	Configured      Event = "Configured"      // a Sync begins with some settings, or they change
 )
 
 // An Entry is a line. Its JSON is an interface for programs: fields are only added, never renamed.
@@ -52,36 +49,15 @@ type Entry struct {
 	Shown     string            `json:"shown,omitempty"`     // why they would, as the approver saw it
 	From      []string          `json:"from,omitempty"`      // the field managers that lose fields
 	Approvals []report.Approved `json:"approvals,omitempty"` // who approved, when, where, and which digests
+
+	Settings []Setting `json:"settings,omitempty"` // that changed
 }
 
-// A Log writes entries. The methods of nil write nothing. It is safe for concurrent use.
-type Log struct {
-	to io.Writer
-
-	mu sync.Mutex
-}
-
-// To returns a log that writes each entry with one call of w.
-func To(w io.Writer) *Log { return &Log{to: w} }
-
-// Write writes entries, with the time.
-func (l *Log) Write(all ...Entry) error {
-	if l == nil {
-		return nil
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, e := range all {
-		e.APIVersion, e.Kind, e.Time = report.APIVersion, "Audit", time.Now().UTC()
-		line, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		if _, err := l.to.Write(append(line, '\n')); err != nil {
-			return fmt.Errorf("nothing is written to the cluster, because the audit log cannot be written: %w", err)
-		}
-	}
-	return nil
+// A Setting is a field of a Sync whose value changed. Values are JSON; "" is the default.
+type Setting struct {
+	Field string `json:"field"`
+	Was   string `json:"was,omitempty"`
+	Is    string `json:"is,omitempty"`
 }
 
 // Of returns the entries of a plan that is about to be carried out.

@@ -1,10 +1,12 @@
 package controller
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/audit"
 )
 
 // Ceilings limit what a Sync may ask for. A Sync above one of them does not run: a limit that is lowered in silence would surprise whoever
@@ -33,6 +35,22 @@ var (
 	adoptions = []string{string(v1alpha1.AdoptRefuse), string(v1alpha1.AdoptIfUnowned), string(v1alpha1.AdoptAll)}
 	instances = []string{string(v1alpha1.InstancesHold), string(v1alpha1.InstancesPrune)}
 )
+
+// settings returns the ceilings that are set, for the audit log.
+func (c Ceilings) settings() []audit.Setting {
+	var all []audit.Setting
+	for _, one := range []struct {
+		flag  string
+		value any
+	}{
+		{"--max-activations", c.MaxActivations}, {"--max-prunes", c.MaxPrunes}, {"--instances", c.Instances}, {"--adoption", c.Adoption}, {"--approvals", c.Approvals},
+	} {
+		if one.value != "" && one.value != 0 {
+			all = append(all, audit.Setting{Field: one.flag, Is: fmt.Sprintf("%#v", one.value)})
+		}
+	}
+	return all
+}
 
 const aboveCeiling = "AboveCeiling"
 

@@ -1,10 +1,12 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/audit"
 )
 
 // A Sync above a ceiling is refused with the field and the limit. What it leaves out counts as its default.
@@ -34,6 +36,15 @@ func TestCeilings(t *testing.T) {
 		if (err == nil) != (tc.want == "") || err != nil && !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, want %q", name, err, tc.want)
 		}
+	}
+}
+
+// The audit log shows the ceilings that are set.
+func TestCeilingsInTheAuditLog(t *testing.T) {
+	all := Ceilings{MaxPrunes: 5, Adoption: "Refuse"}.settings()
+	want := []audit.Setting{{Field: "--max-prunes", Is: "5"}, {Field: "--adoption", Is: `"Refuse"`}}
+	if !slices.Equal(all, want) || len(Ceilings{}.settings()) != 0 {
+		t.Errorf("%v", all)
 	}
 }
 

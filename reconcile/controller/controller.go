@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/audit"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/fleet"
 	"headgate.dev/headgate/reconcile/intern"
@@ -219,6 +220,7 @@ func (c *controller) lead(ctx context.Context) error {
 	c.Around.Term = cluster.Term{Election: string(lease.UID), Number: int(ptr.Deref(lease.Spec.LeaseTransitions, 0))}
 	slog.Info("this replica leads", "term", c.Around.Term.Number)
 	c.running = ctx
+	c.Around.Audit.Note(audit.Entry{Event: audit.Configured, Settings: c.Ceilings.settings()})
 	close(c.leads)
 	if c.Endpoints.Slice != "" {
 		c.fleet.Go(func() { c.enterAddress(ctx) })
@@ -242,7 +244,7 @@ func (c *controller) subject(s *v1alpha1.Sync) *subject {
 	if one == nil || one.uid != s.UID {
 		one = newSubject(c, s)
 		c.subjects[name] = one
-		defer one.recordSuspension(nil, s)
+		defer c.Around.Audit.Note(fleet.Decided(nil, s)...)
 	}
 	return one
 }

@@ -27,16 +27,15 @@ type subject struct {
 	at  destination // where its passes apply; only Reconcile uses it
 
 	mu        sync.Mutex
-	object    *v1alpha1.Sync     // as it was last seen
-	status    v1alpha1.Status    // after the last event
-	requested string             // the request for a pass that the current pass serves
-	sent      v1alpha1.Status    // what the API server accepted last
-	answered  v1alpha1.Status    // what it kept of that: an older CRD has fewer fields
-	writes    bool               // write runs
-	gone      bool               // there is no object any more that could show a status
-	waits     bool               // the last fetch found a dependency that is not far enough
-	recorded  map[[3]string]bool // entries of the audit log
-	lastEvent string             // reason and message of the last Event
+	object    *v1alpha1.Sync  // as it was last seen
+	status    v1alpha1.Status // after the last event
+	requested string          // the request for a pass that the current pass serves
+	sent      v1alpha1.Status // what the API server accepted last
+	answered  v1alpha1.Status // what it kept of that: an older CRD has fewer fields
+	writes    bool            // write runs
+	gone      bool            // there is no object any more that could show a status
+	waits     bool            // the last fetch found a dependency that is not far enough
+	lastEvent string          // reason and message of the last Event
 
 	writing sync.Mutex // one write at a time
 }
@@ -58,7 +57,7 @@ func newSubject(of *controller, s *v1alpha1.Sync) *subject {
 // or because it waits for a dependency.
 func (j *subject) see(s *v1alpha1.Sync) (asked bool) {
 	j.mu.Lock()
-	defer func(before *v1alpha1.Sync) { j.recordSuspension(before, s) }(j.object)
+	defer func(before *v1alpha1.Sync) { j.of.Around.Audit.Note(fleet.Decided(before, s)...) }(j.object)
 	defer j.mu.Unlock()
 	asked = j.waits // its dependency may be far enough now
 	before := j.object

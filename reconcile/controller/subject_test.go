@@ -53,7 +53,7 @@ func TestKnowsStatus(t *testing.T) {
 			t.Errorf("%s: %s\nknown: %t, want %t", name, tc.reason, got, tc.want)
 		}
 	}
-	j := &subject{object: &v1alpha1.Sync{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10"}, Status: kept}, status: full}
+	j := &subject{of: new(controller), object: &v1alpha1.Sync{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "10"}, Status: kept}, status: full}
 	j.see(&v1alpha1.Sync{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "9", Generation: 2}, Status: edited})
 	if j.object.Generation != 2 || j.object.ResourceVersion != "10" || j.object.Status.LastAttemptedRevision != "a" {
 		t.Errorf("an old object of the cache replaced what was written: %+v", j.object)

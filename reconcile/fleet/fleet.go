@@ -24,12 +24,12 @@ import (
 type Fleet struct {
 	Peers   *reconcile.Peers // the syncs that remain know of those that are removed; may be nil
 	Metrics *metrics.Metrics // shows the Syncs that run
-	Audit   *audit.Log       // records suspensions; nil records none
+	Audit   *audit.Log       // records what people decide in the Syncs; nil records none
 
-	mu        sync.Mutex
-	suspended map[inventory.Sync]bool
-	members   map[inventory.Sync]*Member
-	ended     sync.WaitGroup
+	mu      sync.Mutex
+	seen    map[inventory.Sync]*v1alpha1.Sync // as they ran last
+	members map[inventory.Sync]*Member
+	ended   sync.WaitGroup
 }
 
 // A Member is a Sync that runs.
@@ -62,15 +62,13 @@ func (f *Fleet) Start(ctx context.Context, s v1alpha1.Sync, as *target.Target) {
 	}
 	f.mu.Lock()
 	if f.members == nil {
-		f.members, f.suspended = map[inventory.Sync]*Member{}, map[inventory.Sync]bool{}
+		f.members, f.seen = map[inventory.Sync]*Member{}, map[inventory.Sync]*v1alpha1.Sync{}
 	}
 	f.members[NameOf(s)] = one
-	changed := f.suspended[NameOf(s)] != s.Spec.Suspend
-	f.suspended[NameOf(s)] = s.Spec.Suspend
+	before := f.seen[NameOf(s)]
+	f.seen[NameOf(s)] = &s
 	f.mu.Unlock()
-	if changed {
-		f.record(s)
-	}
+	f.Audit.Note(Decided(before, &s)...)
 	f.ended.Add(1)
 	wait := one.Target.Start(ctx)
 	context.AfterFunc(ctx, func() { // a Sync at rest has no goroutine
@@ -78,25 +76,6 @@ func (f *Fleet) Start(ctx context.Context, s v1alpha1.Sync, as *target.Target) {
 		defer close(one.ended)
 		wait()
 	})
-}
-
-// record records that a Sync is suspended, or that this ended.
-func (f *Fleet) record(s v1alpha1.Sync) {
-	if err := f.Audit.Write(Suspension(s)); err != nil {
-		slog.Error("the audit log cannot be written", "sync", NameOf(s).String(), "error", err)
-	}
-}
-
-// Suspension returns the entry of the audit log for a Sync that is suspended from now on, or no longer.
-func Suspension(s v1alpha1.Sync) audit.Entry {
-	e := audit.Entry{Event: audit.Resumed, Sync: NameOf(s).String()}
-	if s.Spec.Suspend {
-		e.Event = audit.Suspended
-		if of := s.Spec.Suspension; of != nil {
-			e.By, e.Reason = of.By, of.Why
-		}
-	}
-	return e
 }
 
 // until returns when a suspension should have ended; the zero time if it has no end, or there is none.
@@ -133,7 +112,7 @@ func (f *Fleet) Remove(names ...inventory.Sync) {
 	for _, name := range names {
 		f.Peers.Leave(name)
 		f.mu.Lock()
-		delete(f.suspended, name)
+		delete(f.seen, name)
 		f.mu.Unlock()
 		f.Metrics.Remove(name.Namespace, name.Name)
 	}

@@ -199,15 +199,15 @@ type conversation struct {
 	wrote   *authors
 	counted []counted // reviews that count
 
-	refuses func(Refused) // is called with commands that approve nothing; may be nil
+	heard func(Heard) // is called with approvals; may be nil
 }
 
-// A Refused is an approval in a comment that does not count.
-type Refused struct{ By, At, Digest, Why string }
+// A Heard is an approval in a comment or a review, and why it does not count; "" if it does. A review may have no digest.
+type Heard struct{ By, At, Digest, Why string }
 
-func (t *conversation) refuse(c comment, digest, why string) {
-	if t.refuses != nil {
-		t.refuses(Refused{By: c.called(), At: c.created.UTC().Format(time.RFC3339), Digest: digest, Why: why})
+func (t *conversation) hear(c comment, digest, why string) {
+	if t.heard != nil {
+		t.heard(Heard{By: c.called(), At: c.created.UTC().Format(time.RFC3339), Digest: digest, Why: why})
 	}
 }
 
@@ -430,7 +430,7 @@ func (t *conversation) approvals(ctx context.Context) ([]counted, error) {
 				continue
 			}
 			if why := t.rejection(c); why != "" {
-				t.refuse(c, cmd.argument, why)
+				t.hear(c, cmd.argument, why)
 				continue
 			}
 			counts, err := t.counts(ctx, c)
@@ -438,7 +438,7 @@ func (t *conversation) approvals(ctx context.Context) ([]counted, error) {
 			case err != nil:
 				return nil, err
 			case !counts:
-				t.refuse(c, cmd.argument, "this user may not approve here")
+				t.hear(c, cmd.argument, mayNotApprove)
 			default:
 				all = append(all, counted{c, cmd.argument, cmd.upTo, inventory.InComment})
 			}
@@ -460,18 +460,36 @@ func (t *conversation) approvals(ctx context.Context) ([]counted, error) {
 		}
 	}
 	for i, r := range reviewed {
-		if last, ok := newest[r.by.author]; !ok || last != i || !r.approves || r.commit != "" && r.commit != t.pull.Head || r.by.created.Before(since) {
+		if last, ok := newest[r.by.author]; !ok || last != i || !r.approves {
 			continue
 		}
-		counts, err := t.counts(ctx, r.by)
+		why, err := t.rejects(ctx, r, since)
 		if err != nil {
 			return nil, err
 		}
-		if counts {
-			all = append(all, counted{r.by, "", 0, inventory.InReview})
+		if why != "" {
+			t.hear(r.by, "", why)
+			continue
 		}
+		all = append(all, counted{r.by, "", 0, inventory.InReview})
 	}
 	return all, nil
+}
+
+const mayNotApprove = "this user may not approve here"
+
+// rejects returns why a user's newest verdict does not count for the head, although it approves; "" if it counts.
+func (t *conversation) rejects(ctx context.Context, r review, since time.Time) (string, error) {
+	switch {
+	case r.commit != "" && r.commit != t.pull.Head:
+		return "the review approves another commit than the head", nil
+	case r.by.created.Before(since):
+		return "the review is older than the preview of the head", nil
+	}
+	if counts, err := t.counts(ctx, r.by); err != nil || !counts {
+		return mayNotApprove, err
+	}
+	return "", nil
 }
 
 // shown reports whether a digest was visible to a user before the review: the preview comment contains it and did not

@@ -426,17 +426,20 @@ func TestMergesOnHubs(t *testing.T) {
 		"ShortHead":      {reason: "An author can make another commit with the same first digits.", fake: fakeReviewed{comments: says("/headgate approve " + digest + " " + commit[:6])}},
 		"OtherHead":      {reason: "The comment is about an earlier commit.", fake: fakeReviewed{comments: says("/headgate approve " + digest + " 0123abc")}},
 		"WholeHead":      {reason: "The comment names the commit in full.", fake: fakeReviewed{comments: says("/headgate approve " + digest + " " + commit)}, want: 1},
-		"Retargeted":     {reason: "The approval was given when the target was another branch.", fake: fakeReviewed{comments: says("/headgate approve " + staging + " " + commit[:7])}},
-		"Digest":         {reason: "The digest of a step does not depend on the target.", fake: fakeReviewed{comments: says("/headgate approve " + strings.Repeat("a1", 16) + " " + commit[:7])}},
+		"Retargeted":     {reason: "The approval was given when the target was another branch.", refuses: true, fake: fakeReviewed{comments: says("/headgate approve " + staging + " " + commit[:7])}},
+		"Digest":         {reason: "The digest of a step does not depend on the target.", refuses: true, fake: fakeReviewed{comments: says("/headgate approve " + strings.Repeat("a1", 16) + " " + commit[:7])}},
 		"Demoted":        {reason: "The approver no longer has write permission.", fake: fakeReviewed{comments: []comment{approved}, demoted: true}, refuses: true},
-		"Old":            {reason: "The approval is too old.", fake: fakeReviewed{comments: []comment{approved}}, after: 8 * 24 * time.Hour},
+		"Old":            {reason: "The approval is too old.", refuses: true, fake: fakeReviewed{comments: []comment{approved}}, after: 8 * 24 * time.Hour},
 		"OtherTarget":    {reason: "The target is another branch, where other people may approve.", fake: fakeReviewed{comments: []comment{approved}, target: "topic"}},
 		"Record":         {reason: "Headgate recorded which digest the reviewer saw.", fake: fakeReviewed{reviews: reviewed, comments: record(nil)}, kind: KindGitHub, want: 1},
-		"NoRecord":       {reason: "A review contains no digest.", fake: fakeReviewed{reviews: reviewed}, kind: KindGitHub},
-		"ForeignRecord":  {reason: "Anyone can write a comment that looks like a record.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.author = "alice" })}, kind: KindGitHub},
-		"EditedRecord":   {reason: "Maintainers can edit other people's comments.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.updated = when.Add(time.Minute) })}, kind: KindGitHub},
-		"RecordOfOther":  {reason: "The record belongs to another review.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.body = strings.Replace(c.body, "/55/", "/56/", 1) })}, kind: KindGitHub},
-		"RecordOfPerson": {reason: "The record belongs to another person's review with the same ID.", fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.body = strings.Replace(c.body, "@bob", "@dora", 1) })}, kind: KindGitHub},
+		"NoRecord":       {reason: "A review contains no digest.", refuses: true, fake: fakeReviewed{reviews: reviewed}, kind: KindGitHub},
+		"ForeignRecord":  {reason: "Anyone can write a comment that looks like a record.", refuses: true, fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.author = "alice" })}, kind: KindGitHub},
+		"EditedRecord":   {reason: "Maintainers can edit other people's comments.", refuses: true, fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.updated = when.Add(time.Minute) })}, kind: KindGitHub},
+		"RecordOfOther":  {reason: "The record belongs to another review.", refuses: true, fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.body = strings.Replace(c.body, "/55/", "/56/", 1) })}, kind: KindGitHub},
+		"RecordOfPerson": {reason: "The record belongs to another person's review with the same ID.", refuses: true, fake: fakeReviewed{reviews: reviewed, comments: record(func(c *comment) { c.body = strings.Replace(c.body, "@bob", "@dora", 1) })}, kind: KindGitHub},
+		"OldReview":      {reason: "The head was pushed after the review.", refuses: true, fake: fakeReviewed{reviews: []review{{by: reviewed[0].by, commit: strings.Repeat("0", 40), approves: true}}, comments: record(nil)}, kind: KindGitHub},
+		"EarlyReview":    {reason: "Headgate had not previewed the head when the review was written.", refuses: true, fake: fakeReviewed{reviews: []review{{by: comment{id: 55, author: "bob", created: firstPosted.Add(-time.Hour)}, commit: commit, approves: true}}, comments: record(nil)}, kind: KindGitHub},
+		"DemotedReview":  {reason: "The reviewer no longer has write permission.", refuses: true, fake: fakeReviewed{reviews: reviewed, comments: record(nil), demoted: true}, kind: KindGitHub},
 		"ReviewTaken":    {reason: "The record exists, but the review does not.", fake: fakeReviewed{comments: record(nil)}, kind: KindGitHub},
 	} {
 		for _, kind := range []Kind{KindGitHub, KindGitLab} {
@@ -447,11 +450,20 @@ func TestMergesOnHubs(t *testing.T) {
 				h := tc.fake
 				h.kind, h.comments = kind, append(slices.Clone(h.comments), shown, shownBefore)
 				pulls, _ := clientsOn(t, kind, &h)
-				var refused []Refused
-				m := &Merges{Pulls: pulls, Rules: Rules{Reviews: true}, Branch: onMain, Now: func() time.Time { return when.Add(time.Hour + tc.after) }, Refuses: func(r Refused) { refused = append(refused, r) }}
+				var refused, given []Heard
+				m := &Merges{Pulls: pulls, Rules: Rules{Reviews: true}, Branch: onMain, Now: func() time.Time { return when.Add(time.Hour + tc.after) }, Heard: func(h Heard) {
+					if h.Why == "" {
+						given = append(given, h)
+						return
+					}
+					refused = append(refused, h)
+				}}
 				all, err := m.Approvals(t.Context(), commit)
-				if tc.refuses && (len(refused) != 1 || !strings.Contains(refused[0].By, "bob") || refused[0].Digest == "" || refused[0].Why == "") {
-					t.Errorf("the refused approval is not told: %+v", refused)
+				if tc.refuses != (len(refused) == 1) || tc.refuses && (!strings.Contains(refused[0].By, "bob") || refused[0].Digest == "" && tc.fake.reviews == nil) {
+					t.Errorf("%s\nrefused: %+v", tc.reason, refused)
+				}
+				if len(given) != tc.want || tc.want > 0 && (given[0].Digest != digest || !strings.Contains(given[0].By, "bob") || given[0].At == "") {
+					t.Errorf("%s\ngiven: %+v", tc.reason, given)
 				}
 				if err != nil || len(all.All()) != tc.want {
 					t.Errorf("%s\n%+v, %v", tc.reason, all, err)

@@ -26,7 +26,7 @@ type Merges struct {
 
 	Targets []string         // the target branches, if passes follow no branch
 	Now     func() time.Time // time.Now if nil
-	Refuses func(Refused)    // is called with approvals that do not count, at each reading; may be nil
+	Heard   func(Heard)      // is called with approvals, at each reading; may be nil
 
 	mu     sync.Mutex
 	commit string
@@ -132,7 +132,7 @@ func (m *Merges) pulls(ctx context.Context, api approvalAPI, commit string, newe
 func (m *Merges) of(ctx context.Context, pull Pull, now time.Time, all approval.Given) error {
 	t, err := m.Pulls.conversation(ctx, pull, m.Rules)
 	if err == nil {
-		t.refuses = m.Refuses
+		t.heard = m.Heard
 	}
 	if err != nil || !t.hasCommands() && !t.rules.Reviews {
 		return err
@@ -150,17 +150,23 @@ func (m *Merges) of(ctx context.Context, pull Pull, now time.Time, all approval.
 	}
 	for _, a := range approvals {
 		if now.Sub(a.created) >= Valid {
+			t.hear(a.comment, a.digest, "it is older than a week")
 			continue
 		}
 		digests := []string{a.digest}
 		if a.how == inventory.InReview {
 			digests = t.recorded(a)
 		}
+		if len(digests) == 0 {
+			t.hear(a.comment, "", "the review names no digest, and Headgate recorded none for it")
+		}
 		for _, digest := range digests {
 			covered, amounts := report.Covered(digest, pull.Target, bodies)
 			if len(covered) == 0 {
+				t.hear(a.comment, digest, "no preview on the pull request showed this digest for its target branch")
 				continue
 			}
+			t.hear(a.comment, digest, "")
 			all[a.how] = append(all[a.how], approval.Approval{
 				ID:      fmt.Sprintf("%s %d/%s %s", a.how, pull.Number, a.number(), digest),
 				Digests: append([]string{digest}, covered...), Shown: amounts, UpTo: a.upTo,

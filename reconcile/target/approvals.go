@@ -3,8 +3,6 @@ package target
 import (
 	"context"
 	"fmt"
-	"log/slog"
-	"sync"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -51,33 +49,29 @@ func onForge(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Secre
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
-	merges := &forge.Merges{Pulls: pulls, Rules: *rules, Branch: func(ctx context.Context) (string, error) { return of.Branch(ctx, s.Spec.Source.Ref) }, Targets: s.Spec.Approvals.Targets, Refuses: refusals(s, in.Audit)}
+	merges := &forge.Merges{Pulls: pulls, Rules: *rules, Branch: func(ctx context.Context) (string, error) { return of.Branch(ctx, s.Spec.Source.Ref) }, Targets: s.Spec.Approvals.Targets, Heard: heard(s, in.Audit)}
 	return merges.Approvals, nil
 }
 
-// mostRefusals bounds what is remembered of the refused approvals of a Sync.
-const mostRefusals = 1000
-
-// refusals returns what records each refused approval on the pull requests of a Sync once; nil without a log.
-func refusals(s v1alpha1.Sync, log *audit.Log) func(forge.Refused) {
-	if log == nil {
-		return nil
+// heard returns what records each approval on the pull requests of a Sync.
+func heard(s v1alpha1.Sync, log *audit.Log) func(forge.Heard) {
+	return func(h forge.Heard) {
+		event := audit.ApprovalGiven
+		if h.Why != "" {
+			event = audit.ApprovalRefused
+		}
+		log.NoteOnce(audit.Entry{Event: event, Sync: s.Namespace + "/" + s.Name, By: h.By, At: h.At, Digest: h.Digest, Reason: h.Why})
 	}
-	var mu sync.Mutex
-	known := map[forge.Refused]bool{}
-	return func(r forge.Refused) {
-		mu.Lock()
-		defer mu.Unlock()
-		if known[r] {
-			return
+}
+
+// recorded returns a function that records the approvals which a pass refuses, before it tells another function of the pass.
+func recorded(log *audit.Log, next func(reconcile.Event)) func(reconcile.Event) {
+	return func(e reconcile.Event) {
+		if e.Kind == reconcile.Passed {
+			log.NoteOnce(audit.Refused(e.Report)...)
 		}
-		if len(known) >= mostRefusals {
-			clear(known)
-		}
-		known[r] = true
-		err := log.Write(audit.Entry{Event: audit.ApprovalRefused, Sync: s.Namespace + "/" + s.Name, By: r.By, At: r.At, Digest: r.Digest, Reason: r.Why})
-		if err != nil {
-			slog.Error("the audit log cannot be written", "event", audit.ApprovalRefused, "error", err)
+		if next != nil {
+			next(e)
 		}
 	}
 }

@@ -99,7 +99,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Queue:      in.Queue,
 		Tip:        tip,
 		Remotes:    in.Remotes,
-		OnEvent:    in.Event,
+		OnEvent:    recorded(in.Audit, in.Event),
 	}}
 	if w.Cluster != nil {
 		t.Loop.Ready = w.Cluster.Ready
