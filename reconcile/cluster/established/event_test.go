@@ -1,3 +1,4 @@
+//test:package raced
 package established
 
 import (
