@@ -225,13 +225,25 @@ func (s *change) held(r report.Report) {
 		s.set(v1alpha1.ConditionHeld, metav1.ConditionFalse, v1alpha1.ReasonNothingHeld, "no step is held")
 		return
 	}
-	first := s.Holds[0]
-	message := fmt.Sprintf("%d held; guard %q holds %s of %s: %s", r.Summary.Held, first.Guard, first.Action, strings.Join(first.Objects, ", "), first.Message)
-	if i := slices.IndexFunc(s.Holds, func(h v1alpha1.HeldSteps) bool { return h.Digest != "" }); i >= 0 {
-		line := approval.Line(s.Holds[i].Digest, s.Holds[i].UpTo)
-		message = report.Short(message, v1alpha1.LongestMessage) + fmt.Sprintf("; to approve: headgate approve sync %s -n %s '%s'", r.Sync.Name, r.Sync.Namespace, line)
+	why := cmp.Or(s.Holds[0].Reason, v1alpha1.ReasonHeld)
+	s.setLong(v1alpha1.ConditionHeld, metav1.ConditionTrue, why, heldMessage(r.Summary.Held, s.Holds, r.Sync), 2*v1alpha1.LongestMessage)
+}
+
+// heldMessage returns what the first of some holds is, and how to approve it.
+func heldMessage(all int, holds []v1alpha1.HeldSteps, of inventory.Sync) string {
+	first := holds[0]
+	objects := strings.Join(first.Objects, ", ")
+	if more := first.Count - len(first.Objects); more > 0 {
+		objects += fmt.Sprintf(" and %d more", more)
 	}
-	s.setLong(v1alpha1.ConditionHeld, metav1.ConditionTrue, cmp.Or(first.Reason, v1alpha1.ReasonHeld), message, 2*v1alpha1.LongestMessage)
+	message := fmt.Sprintf("%d held; guard %q holds %s of %s: %s", all, first.Guard, first.Action, objects, first.Message)
+	i := slices.IndexFunc(holds, func(h v1alpha1.HeldSteps) bool { return h.Digest != "" })
+	if i < 0 {
+		return message
+	}
+	line := approval.Line(holds[i].Digest, holds[i].UpTo)
+	return report.Short(message, v1alpha1.LongestMessage) + fmt.Sprintf("; to approve: headgate approve sync %[1]s -n %[2]s '%[3]s', or kubectl annotate sync %[1]s -n %[2]s --overwrite %[4]s='%[3]s by USER at TIME'",
+		of.Name, of.Namespace, line, v1alpha1.ApproveAnnotation)
 }
 
 // drifted records which objects differ.

@@ -363,6 +363,21 @@ func TestStatusShows(t *testing.T) {
 	}
 }
 
+// Held names what the first guard holds, and both ways to approve it.
+func TestHeldMessage(t *testing.T) {
+	holds := []v1alpha1.HeldSteps{{Guard: "many", Action: "prune", Count: 4, Objects: []string{"ConfigMap/team/a", "ConfigMap/team/b", "ConfigMap/team/c"}, Message: "4 prunes are more than 3"}}
+	for digest, want := range map[string]string{
+		"":     "",
+		"d035": "; to approve: headgate approve sync shop -n team 'd035 up to 4', or kubectl annotate sync shop -n team --overwrite headgate.dev/approve='d035 up to 4 by USER at TIME'",
+	} {
+		holds[0].Digest, holds[0].UpTo = digest, 4
+		want = `5 held; guard "many" holds prune of ConfigMap/team/a, ConfigMap/team/b, ConfigMap/team/c and 1 more: 4 prunes are more than 3` + want
+		if got := heldMessage(5, holds, team); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
 // An ordinary status with thousands of holds is a few kilobytes.
 func TestManyHolds(t *testing.T) {
 	var steps []plan.Step
