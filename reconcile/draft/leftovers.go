@@ -103,12 +103,10 @@ func mayClear(o facts.Ground, a facts.Asked, live metav1.Object) bool {
 func (p *drafted) drop(s *plan.Step, fields []ownership.Held, seen facts.Observed) reason.Reason {
 	a, is := question.Get(seen.Known(), question.Leftovers{Of: s.ID})
 	switch {
-	case is.Open:
-		return reason.Reason{}
 	case is.Err != nil:
 		return reason.Of(is.Err)
-	case a.After == nil:
-		return reason.Reason{} // it was deleted in the meantime
+	case is.Open, a.After == nil: // it may have been deleted in the meantime
+		return reason.Reason{}
 	}
 	if now, _ := ownership.Leftovers(a.Live); !reflect.DeepEqual(now, fields) {
 		return reason.LeftoversMoved.With(s.ID)
