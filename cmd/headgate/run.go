@@ -202,7 +202,7 @@ func readSyncs(files []string) ([]v1alpha1.Sync, error) {
 		if err != nil {
 			return nil, err
 		}
-		syncs, err := api.Decode(data)
+		syncs, err := decodeSyncs(name, data)
 		if err != nil {
 			problems = append(problems, eachWith(name, err)...)
 		}
@@ -216,6 +216,17 @@ func readSyncs(files []string) ([]v1alpha1.Sync, error) {
 		all = append(all, syncs...)
 	}
 	return all, errors.Join(problems...)
+}
+
+// decodeSyncs decodes a file, and warns of fields that go.
+func decodeSyncs(name string, data []byte) ([]v1alpha1.Sync, error) {
+	syncs, warnings, err := api.DecodeWarned(data)
+	if len(warnings) > 0 {
+		for _, w := range eachWith(name, errors.Join(warnings...)) {
+			slog.Warn(w.Error())
+		}
+	}
+	return syncs, err
 }
 
 // eachWith adds the file to each error of a joined error.

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"headgate.dev/headgate/reconcile/api"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
@@ -67,7 +66,7 @@ func (f *fileFlags) read(cmd *cobra.Command, chosen *syncFlags) error {
 	if err != nil {
 		return err
 	}
-	syncs, err := api.Decode(data)
+	syncs, err := decodeSyncs(f.file, data)
 	if err != nil {
 		return errors.Join(eachWith(f.file, err)...)
 	}

@@ -37,8 +37,13 @@ func (p LineError) Unwrap() error { return p.Err }
 // Decode reads the Syncs of a file, which is YAML or JSON and holds one or several documents. The returned Syncs are
 // valid and have all defaults filled in. The error joins one LineError for every mistake.
 func Decode(data []byte) ([]v1alpha1.Sync, error) {
+	syncs, _, err := DecodeWarned(data)
+	return syncs, err
+}
+
+// DecodeWarned does what Decode does, and returns a LineError for each field that goes, which is no mistake yet.
+func DecodeWarned(data []byte) (syncs []v1alpha1.Sync, warnings []error, err error) {
 	var (
-		syncs    []v1alpha1.Sync
 		problems []error
 		first    = map[string]int{}
 		read     = 0 // number of bytes already parsed
@@ -51,7 +56,7 @@ func Decode(data []byte) ([]v1alpha1.Sync, error) {
 		}
 		d := part{raw: raw, line: 1 + bytes.Count(data[:read], []byte("\n"))}
 		if err != nil {
-			return nil, LineError{d.line, err}
+			return nil, nil, LineError{d.line, err}
 		}
 		if at := bytes.Index(data[read:], raw); at >= 0 {
 			d.line += bytes.Count(data[read:read+at], []byte("\n"))
@@ -70,15 +75,16 @@ func Decode(data []byte) ([]v1alpha1.Sync, error) {
 			continue
 		}
 		first[id] = d.begin()
+		warnings = append(warnings, d.warnings()...)
 		syncs = append(syncs, s)
 	}
 	switch {
 	case len(problems) > 0:
-		return nil, errors.Join(problems...)
+		return nil, nil, errors.Join(problems...)
 	case len(syncs) == 0:
-		return nil, errors.New("there is no Sync in it")
+		return nil, nil, errors.New("there is no Sync in it")
 	}
-	return syncs, nil
+	return syncs, warnings, nil
 }
 
 // A part is one document of a file.
@@ -119,6 +125,19 @@ func (d part) decode() (s v1alpha1.Sync, empty bool, wrong []error) {
 	s.Default()
 	_, expressions := health.Compile(s.Spec.HealthCheckExprs)
 	return s, false, slices.Concat(d.problems(s.ValidateFile()), d.problems(expressions))
+}
+
+// warnings returns a LineError for each field of a valid document that goes.
+func (d part) warnings() []error {
+	var content any
+	if err := sigsyaml.Unmarshal(d.raw, &content); err != nil {
+		return nil // decode returned the error
+	}
+	var all []error
+	for _, text := range v1alpha1.Warnings(content, v1alpha1.Removals) {
+		all = append(all, errors.New(text))
+	}
+	return d.problems(errors.Join(all...))
 }
 
 // oldBool matches the unquoted words that YAML 1.1, and so sigs.k8s.io/yaml, reads as booleans.

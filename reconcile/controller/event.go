@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"regexp"
+	"strings"
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -14,6 +15,7 @@ import (
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // metadataOf returns the annotations in which Flux's notification-controller looks for the revision of an Event, and for its commit. The
@@ -62,6 +64,21 @@ func (j *subject) tellRestarts(r report.Report) {
 	for _, restart := range r.Restarts {
 		f := restart.Finding()
 		j.event(core.EventTypeNormal, v1alpha1.RestartProvider, f.Message+"; "+f.Fix)
+	}
+}
+
+// warn creates an Event if the Sync has fields that go.
+func (j *subject) warn(s v1alpha1.Sync, all []v1alpha1.Removal) {
+	if len(all) == 0 {
+		return
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&s)
+	if err != nil {
+		slog.Error("a Sync cannot be encoded", "sync", s.Namespace+"/"+s.Name, "error", err)
+		return
+	}
+	if warnings := v1alpha1.Warnings(content, all); len(warnings) > 0 {
+		j.event(core.EventTypeWarning, v1alpha1.FieldGoes, strings.Join(warnings, "; "))
 	}
 }
 

@@ -128,6 +128,7 @@ func (c *controller) carry(ctx context.Context, wanted v1alpha1.Sync, one *subje
 	if wanted.Spec.Source.SourceRef == nil {
 		one.hear(wanted.Generation, reconcile.Event{Kind: reconcile.SourceState}) // it may have had one
 	}
+	one.warn(wanted, v1alpha1.Removals)
 	c.fleet.Start(c.running, wanted, as) //nolint:contextcheck // a Sync runs longer than the request that starts it
 	c.watchSource(&wanted)
 	return nil

@@ -51,6 +51,9 @@ const (
 // RestartProvider is the reason of an Event: a provider still runs the controllers of deactivated definitions.
 const RestartProvider = "RestartProvider"
 
+// FieldGoes is the reason of an Event: the Sync has a field that a later version does not know.
+const FieldGoes = "FieldGoes"
+
 // The reasons of conditions, beside the codes of reports and those with which the controller refuses a Sync.
 const (
 	ReasonSucceeded   = "Succeeded"      // Ready: the last pass applied what the commit asks for
