@@ -330,7 +330,7 @@ func finish(at remote.Address, err *error) {
 		*err = fmt.Errorf("%w: %s", errDamaged, network.Quote(fmt.Sprint(p)))
 	}
 	if *err != nil {
-		*err = at.Redact(fmt.Errorf("%s: %w", at, *err))
+		*err = at.Describe(*err)
 	}
 }
 

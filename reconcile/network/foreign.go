@@ -57,6 +57,9 @@ func textOf(err error) string {
 	if plain, is := errors.AsType[PlainError](err); is {
 		return PlainError(Host(string(plain))).Error()
 	}
+	if proxy, is := errors.AsType[ProxyError](err); is {
+		return proxy.Error() + "; check the proxy of this machine (HTTPS_PROXY)"
+	}
 	for _, known := range []error{context.Canceled, context.DeadlineExceeded, io.ErrUnexpectedEOF, io.EOF, http.ErrSchemeMismatch} {
 		if errors.Is(err, known) {
 			return known.Error()

@@ -30,7 +30,20 @@ func New(control func(network, address string, c syscall.RawConn) error) *http.T
 		IdleConnTimeout:       90 * time.Second,
 		TLSHandshakeTimeout:   10 * time.Second,
 		ExpectContinueTimeout: time.Second,
+		OnProxyConnectResponse: func(_ context.Context, _ *url.URL, _ *http.Request, res *http.Response) error {
+			if res.StatusCode == http.StatusOK {
+				return nil
+			}
+			return ProxyError(res.StatusCode)
+		},
 	}
+}
+
+// A ProxyError is the status code with which a proxy refuses to connect.
+type ProxyError int
+
+func (e ProxyError) Error() string {
+	return fmt.Sprintf("the proxy answered %d %s", int(e), http.StatusText(int(e)))
 }
 
 // Own is a transport like Default with settings of its own.

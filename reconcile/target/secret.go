@@ -24,6 +24,9 @@ const (
 	tokenKey    = "token"
 	caKey       = "ca.crt"
 
+	certificateKey    = "tls.crt"
+	certificateKeyKey = "tls.key"
+
 	privateKeyKey = "privateKey"
 
 	identityKey   = "identity"
@@ -78,16 +81,22 @@ func (s secret) credentials(ctx context.Context) (git.Auth, error) {
 	password, data, err := s.follow(ctx, passwordKey)
 	a := git.Auth{
 		Username: strings.TrimSpace(string(data[usernameKey])), Password: s.hide(password),
-		CA: string(data[caKey]), Certificate: string(data["tls.crt"]),
-	}
-	if a.Certificate != "" {
-		a.Key = s.hide(strings.TrimSpace(string(data["tls.key"])))
+		CA: string(data[caKey]), Certificate: string(data[certificateKey]), From: s.name(),
 	}
 	if err != nil && (s.ref.Key != "" || a.CA == "" && a.Certificate == "") { // these need no password
 		return git.Auth{}, err
 	}
+	if a.Certificate == "" {
+		return a, nil
+	}
+	if a.Key = s.hide(strings.TrimSpace(string(data[certificateKeyKey]))); a.Key == "" {
+		return git.Auth{}, s.lacks(certificateKeyKey, data)
+	}
 	return a, nil
 }
+
+// name returns the Secret for a message.
+func (s secret) name() string { return fmt.Sprintf("the Secret %s/%s", s.namespace, s.ref.Name) }
 
 // proxy returns the URL of a proxy, with its credentials.
 func (s secret) proxy(ctx context.Context) (string, error) {
@@ -117,6 +126,7 @@ func (s *secret) through(credentials func(context.Context) (git.Auth, error), ot
 		}
 		if err == nil {
 			a.Proxy, err = s.proxy(ctx)
+			a.ProxyFrom = s.name()
 		}
 		return a, err
 	}
@@ -132,7 +142,7 @@ func (s secret) deployKey(ctx context.Context) (git.Auth, error) {
 	if strings.TrimSpace(known) == "" {
 		return git.Auth{}, s.lacks(knownHostsKey, data)
 	}
-	return git.Auth{Identity: s.hide(identity), KnownHosts: known, Password: s.hide(strings.TrimSpace(string(data[passwordKey])))}, nil
+	return git.Auth{Identity: s.hide(identity), KnownHosts: known, Password: s.hide(strings.TrimSpace(string(data[passwordKey]))), From: s.name()}, nil
 }
 
 // token returns the token of a forge, or the secret of a webhook.

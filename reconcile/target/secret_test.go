@@ -76,6 +76,16 @@ func TestFollow(t *testing.T) {
 			data:   map[string]string{"tls.key": cert + key},
 			want:   want{credentials: git.Auth{Password: strings.TrimSpace(cert + key)}, token: strings.TrimSpace(cert + key), says: []string{"remove everything that is secret"}},
 		},
+		"Client": {
+			reason: "A server may know its clients by certificates, beside a password or in place of one.",
+			data:   map[string]string{"tls.crt": cert, "tls.key": canary},
+			want:   want{credentials: git.Auth{Certificate: cert, Key: canary}, says: []string{`nothing under the key "token"`}},
+		},
+		"ClientWithoutKey": {
+			reason: "The key got lost.",
+			data:   map[string]string{"tls.crt": cert, "password": canary},
+			want:   want{says: []string{`the Secret team/hidden has nothing under the key "tls.key"; it has password, tls.crt`}},
+		},
 		"Rubbish": {
 			reason: "Data after the certificate is also checked.",
 			data:   map[string]string{"ca.crt": cert + canary},
@@ -105,6 +115,9 @@ func TestFollow(t *testing.T) {
 				return data, nil
 			}
 			credentials, err1 := s.credentials(t.Context())
+			if err1 == nil {
+				tc.want.credentials.From = "the Secret team/hidden"
+			}
 			token, err2 := s.token(t.Context())
 			ca, err3 := s.ca(t.Context())
 			got := want{credentials: credentials, token: token, ca: strings.TrimSuffix(string(ca), "\n"), says: tc.want.says}
@@ -121,7 +134,7 @@ func TestFollow(t *testing.T) {
 			if strings.Contains(output, canary) {
 				t.Errorf("%s\nthe secret is in %s", tc.reason, output)
 			}
-			if used := credentials.Password + token; used != "" && !strings.Contains(strings.Join(told, " "), credentials.Password) {
+			if used := credentials.Password + credentials.Key + token; used != "" && !strings.Contains(strings.Join(told, " "), credentials.Password+credentials.Key) {
 				t.Errorf("%s\nthe secret is not registered for masking: %q", tc.reason, told)
 			}
 		})

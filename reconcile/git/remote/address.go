@@ -38,13 +38,13 @@ func (a Address) Key() string {
 // Hash returns a hash of the credentials, for a caller that must not keep them.
 func (a Address) Hash() [sha256.Size]byte { return a.auth.hash() }
 
-// Redact removes the credentials from an error.
-func (a Address) Redact(err error) error {
+// Describe returns an error about the repository. It has no credentials, and names where they are if it is about them.
+func (a Address) Describe(err error) error {
 	auth := a.auth
 	if a.url != nil && a.url.Scheme == "ssh" {
 		auth.Username = "" // the name of a user is no secret there
 	}
-	return auth.redact(err)
+	return auth.redact(fmt.Errorf("%s: %w%s", a, err, a.auth.where(err)))
 }
 
 var (

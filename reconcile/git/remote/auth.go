@@ -3,20 +3,15 @@ package remote
 import (
 	"cmp"
 	"crypto/sha256"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 
 	"github.com/go-git/go-git/v5/plumbing/transport/http"
-
-	"headgate.dev/headgate/reconcile/network"
 )
 
 // Auth holds the credentials for a repository. A token is a Password; most forges accept any Username with it. Auth prints without
@@ -32,69 +27,13 @@ type Auth struct {
 	Certificate string `json:"-"` // a client certificate for https, in PEM
 	Key         string `json:"-"` // of Certificate
 	Proxy       string `json:"-"` // the URL of a proxy for https, with its credentials; "" for that of the environment
+
+	From      string `json:"-"` // where all but Proxy was read, for messages, such as "the Secret team/repo"
+	ProxyFrom string `json:"-"` // where Proxy was read
 }
 
 // secret reports whether a server gets something that others must not get.
 func (a Auth) secret() bool { return a.given() || a.Certificate != "" }
-
-// own returns a transport for a server that needs other settings than the rest; nil if it needs none.
-func (a Auth) own() (*network.Own, error) {
-	if a.CA == "" && a.Certificate == "" && a.Proxy == "" {
-		return nil, nil
-	}
-	roots, err := a.roots()
-	if err != nil {
-		return nil, err
-	}
-	certificates, err := a.certificates()
-	if err != nil {
-		return nil, err
-	}
-	proxy, err := a.proxy()
-	if err != nil {
-		return nil, err
-	}
-	return network.With(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: roots, Certificates: certificates}, proxy), nil
-}
-
-// roots returns the certificates that sign servers; nil for those of the system only.
-func (a Auth) roots() (*x509.CertPool, error) {
-	if a.CA == "" {
-		return nil, nil
-	}
-	roots, err := x509.SystemCertPool()
-	if err != nil { // the system has none
-		roots = x509.NewCertPool()
-	}
-	if !roots.AppendCertsFromPEM([]byte(a.CA)) {
-		return nil, refused("the CA holds no certificate in PEM")
-	}
-	return roots, nil
-}
-
-// certificates returns the client certificate, if there is one.
-func (a Auth) certificates() ([]tls.Certificate, error) {
-	if a.Certificate == "" {
-		return nil, nil
-	}
-	pair, err := tls.X509KeyPair([]byte(a.Certificate), []byte(a.Key))
-	if err != nil { // it may quote the key
-		return nil, refused("the client certificate and its key cannot be read; they must be PEM, and belong together")
-	}
-	return []tls.Certificate{pair}, nil
-}
-
-// proxy parses the URL of the proxy; nil for none.
-func (a Auth) proxy() (*url.URL, error) {
-	if a.Proxy == "" {
-		return nil, nil
-	}
-	u, err := url.Parse(a.Proxy) // the error quotes the password
-	if err != nil || u.Hostname() == "" || !slices.Contains([]string{"http", "https", "socks5"}, u.Scheme) {
-		return nil, refused("the address of the proxy is no URL with http, https or socks5")
-	}
-	return u, nil
-}
 
 // given reports whether there is something to send to a server over http.
 func (a Auth) given() bool { return a.Username != "" || a.Password != "" }
@@ -122,13 +61,23 @@ func (a Auth) basic() *http.BasicAuth {
 	return &http.BasicAuth{Username: cmp.Or(a.Username, "x-access-token"), Password: a.Password}
 }
 
-// hash returns a hash of all credentials.
+// hash returns a hash of all credentials, wherever they are from.
 func (a Auth) hash() [sha256.Size]byte {
 	all, err := json.Marshal([]string{a.Username, a.Password, a.Identity, a.KnownHosts, a.CA, a.Certificate, a.Key, a.Proxy})
 	if err != nil {
 		panic(err) // strings are always encoded
 	}
 	return sha256.Sum256(all)
+}
+
+// where returns where the credential was read that an error is about, in parentheses; "" if the error is about none, or it is not known.
+func (a Auth) where(err error) string {
+	about, _ := errors.AsType[refusedError](err)
+	from := map[part]string{ofCredentials: a.From, ofProxy: a.ProxyFrom}[about.of]
+	if from == "" {
+		return ""
+	}
+	return " (in " + from + ")"
 }
 
 // redact removes credentials from an error, including those that a library or a server put there.

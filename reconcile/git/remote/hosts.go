@@ -65,13 +65,13 @@ func signsWith(key knownhosts.PublicKey, algorithm string) bool {
 
 // unknown is the error for a host without a line in known_hosts.
 func (a Address) unknown() error {
-	return refused("known_hosts has no key of %s; add the line of the host, after you have compared its key with what its administrator publishes", xknownhosts.Normalize(a.hostPort()))
+	return credentialProblem("known_hosts has no key of %s; add the line of the host, after you have compared its key with what its administrator publishes", xknownhosts.Normalize(a.hostPort()))
 }
 
-const (
-	errChanged refusedError = "the server has another host key than known_hosts lists, so that another machine may answer in its place; compare the new key with what its administrator publishes before you replace the line"
-	errRevoked refusedError = "the host key of the server is marked @revoked in known_hosts; do not use this server before its administrator has replaced the key"
-	errKind    refusedError = "the server has no host key of a type that known_hosts lists for it; compare its keys with what its administrator publishes, and add the line"
+var (
+	errChanged = credentialProblem("the server has another host key than known_hosts lists, so that another machine may answer in its place; compare the new key with what its administrator publishes before you replace the line")
+	errRevoked = credentialProblem("the host key of the server is marked @revoked in known_hosts; do not use this server before its administrator has replaced the key")
+	errKind    = credentialProblem("the server has no host key of a type that known_hosts lists for it; compare its keys with what its administrator publishes, and add the line")
 )
 
 // hostKey words the refusal of a host key.
@@ -88,7 +88,7 @@ func (a Address) hostKey(err error) error {
 	if as[*xknownhosts.RevokedError](err) {
 		return errRevoked
 	}
-	return refused("the host certificate of the server is not valid: %s", network.Foreign(err))
+	return credentialProblem("the host certificate of the server is not valid: %s", network.Foreign(err))
 }
 
 // handshake words an error of the handshake.
@@ -103,7 +103,7 @@ func (a Address) handshake(err error) error {
 		return refused("the server supports none of the algorithms that are safe: no common %s; upgrade the server", none.What)
 	}
 	if strings.Contains(err.Error(), "ssh: unable to authenticate") { // there is no type
-		return refused("the server does not accept the key; add its public key to the repository as a deploy key%s", a.auth.fingerprint())
+		return credentialProblem("the server does not accept the key; add its public key to the repository as a deploy key%s", a.auth.fingerprint())
 	}
 	return err
 }
@@ -131,7 +131,7 @@ func readKnownHosts(lines string) (*knownhosts.HostKeyDB, error) {
 	if err != nil {
 		_, at, _ := strings.Cut(err.Error(), file.Name()+":") // the rest may quote the line
 		line, _, _ := strings.Cut(at, ":")
-		return nil, refused("line %s of known_hosts cannot be read; write HOST TYPE KEY, as 'ssh-keyscan' prints it", cmp.Or(line, "?"))
+		return nil, credentialProblem("line %s of known_hosts cannot be read; write HOST TYPE KEY, as 'ssh-keyscan' prints it", cmp.Or(line, "?"))
 	}
 	return known, nil
 }
@@ -139,12 +139,12 @@ func readKnownHosts(lines string) (*knownhosts.HostKeyDB, error) {
 // checkPatterns refuses lines that are expensive to match.
 func checkPatterns(lines string) error {
 	if len(lines) > maxKnownHosts {
-		return refused("known_hosts has more than %d bytes; keep only the lines of the hosts of the sources", maxKnownHosts)
+		return credentialProblem("known_hosts has more than %d bytes; keep only the lines of the hosts of the sources", maxKnownHosts)
 	}
 	for i, line := range strings.Split(lines, "\n") {
 		for pattern := range strings.SplitSeq(hostsOf(line), ",") {
 			if strings.Count(pattern, "*") > maxWildcards {
-				return refused("line %d of known_hosts has a pattern with more than %d asterisks; name the host", i+1, maxWildcards)
+				return credentialProblem("line %d of known_hosts has a pattern with more than %d asterisks; name the host", i+1, maxWildcards)
 			}
 		}
 	}
@@ -173,14 +173,14 @@ func (a Auth) fingerprint() string {
 // signer reads the private key.
 func (a Auth) signer() (ssh.Signer, error) {
 	if strings.TrimSpace(a.Identity) == "" {
-		return nil, refused("ssh needs a private key; set identity, and known_hosts with the key of the host")
+		return nil, credentialProblem("ssh needs a private key; set identity, and known_hosts with the key of the host")
 	}
 	key, err := ssh.ParsePrivateKey([]byte(a.Identity))
 	if as[*ssh.PassphraseMissingError](err) {
 		return a.decrypted()
 	}
 	if err != nil {
-		return nil, refused("the private key cannot be read; it must be an ed25519, ecdsa or rsa key in the format of OpenSSH or PEM, as 'ssh-keygen' writes it")
+		return nil, credentialProblem("the private key cannot be read; it must be an ed25519, ecdsa or rsa key in the format of OpenSSH or PEM, as 'ssh-keygen' writes it")
 	}
 	return key, nil
 }
@@ -188,11 +188,11 @@ func (a Auth) signer() (ssh.Signer, error) {
 // decrypted reads a private key with a passphrase.
 func (a Auth) decrypted() (ssh.Signer, error) {
 	if a.Password == "" {
-		return nil, refused("the private key has a passphrase; set password to it")
+		return nil, credentialProblem("the private key has a passphrase; set password to it")
 	}
 	key, err := ssh.ParsePrivateKeyWithPassphrase([]byte(a.Identity), []byte(a.Password))
 	if err != nil {
-		return nil, refused("the private key cannot be decrypted with the passphrase in password")
+		return nil, credentialProblem("the private key cannot be decrypted with the passphrase in password")
 	}
 	return key, nil
 }

@@ -19,7 +19,7 @@ import (
 type overHTTP struct {
 	transport.UploadPackSession
 
-	own *network.Own
+	own *own
 }
 
 func (o overHTTP) Close() error {

@@ -16,12 +16,37 @@ import (
 	"headgate.dev/headgate/reconcile/network"
 )
 
-// A refusedError refuses a server or a key. It quotes nothing of the server.
-type refusedError string
+// A refusedError refuses a server, or credentials. It quotes nothing of the server.
+type refusedError struct {
+	of   part
+	text string
+}
 
-func (e refusedError) Error() string { return string(e) }
+// A part is what a refusedError is about.
+type part int
 
-func refused(format string, args ...any) error { return refusedError(fmt.Sprintf(format, args...)) }
+const (
+	ofServer part = iota
+	ofCredentials
+	ofProxy
+)
+
+func (e refusedError) Error() string { return e.text }
+
+// refused returns an error about a server.
+func refused(format string, args ...any) error {
+	return refusedError{ofServer, fmt.Sprintf(format, args...)}
+}
+
+// credentialProblem returns an error about the credentials of a repository.
+func credentialProblem(format string, args ...any) error {
+	return refusedError{ofCredentials, fmt.Sprintf(format, args...)}
+}
+
+// proxyProblem returns an error about a proxy or its credentials.
+func proxyProblem(format string, args ...any) error {
+	return refusedError{ofProxy, fmt.Sprintf(format, args...)}
+}
 
 // An UnreachableError means that the server of a repository gave no answer that Headgate knows.
 type UnreachableError struct{ error }
