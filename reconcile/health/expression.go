@@ -19,8 +19,8 @@ import (
 type expression struct{ cel.Program }
 
 // The limits of an expression. Whoever writes a Sync may be hostile, and so may be who writes the object: together they must not take the
-// memory of the process, or its time. The cost bounds loops. It knows nothing of the sizes of values, so expressions have no functions with
-// which a few steps make a large value, or work for long over one.
+// memory of the process, or its time. The cost bounds loops and what calls read. It is counted after each call, so expressions have no functions
+// with which one call makes a large value of small ones, or works for long over one.
 const (
 	mostCost = 100_000 // steps
 	mostSums = 10      // additions, each of which may copy a string
@@ -73,7 +73,7 @@ func compile(text string) (expression, error) {
 	if err != nil {
 		return expression{}, err
 	}
-	program, err := evaluated.Program(expanded, cel.CostLimit(mostCost), cel.InterruptCheckFrequency(between))
+	program, err := evaluated.Program(expanded, cel.CostTracking(size{}), cel.CostLimit(mostCost), cel.InterruptCheckFrequency(between))
 	return expression{program}, err
 }
 

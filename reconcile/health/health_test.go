@@ -130,6 +130,33 @@ func TestHostile(t *testing.T) {
 	}
 }
 
+// A call costs what it reads. The values of an object may be as large as etcd allows, so that each of these would take minutes.
+func TestCostOfLargeValues(t *testing.T) {
+	large := strings.Repeat("a,", 500_000)
+	words := make([]any, 2000)
+	for i := range words {
+		words[i] = large[:300]
+	}
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "large": large, "few": words[:100], "nested": []any{words}, "fields": map[string]any{"a": words}}}
+	for _, text := range []string{
+		"few.all(a, large.upperAscii() != 'a')",
+		"few.all(a, size(large.split(',')) > 0)",
+		"few.all(a, size(large + large) > 0)",
+		"few.all(a, !large.contains('b'))",
+		"few.all(a, nested == nested)",
+		"few.all(a, fields == fields)",
+		"few.all(a, !(fields in [1]) || true)",
+	} {
+		c, err := Compile([]v1alpha1.HealthCheck{{APIVersion: "v1", Kind: "ConfigMap", Current: text}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Compute(t.Context(), u); !strings.Contains(got.Message, "cost limit exceeded") {
+			t.Errorf("%s: %s: %s", text, got.Status, got.Message)
+		}
+	}
+}
+
 // The message about a Secret has nothing of it.
 func TestSecret(t *testing.T) {
 	c, err := Compile([]v1alpha1.HealthCheck{{APIVersion: "v1", Current: "data[data.password]"}})
