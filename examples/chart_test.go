@@ -40,6 +40,8 @@ func TestChart(t *testing.T) {
 			"{profile: crds, image: {registry: mirror.example.org:5000/x, digest: '" + digest + "'}, imagePullSecrets: [a, b], caConfigMap: authorities, egressPorts: [3000, 8443]}",
 			install.Options{Profile: install.CRDs, Image: "mirror.example.org:5000/x/headgate-dev/headgate@" + digest, PullSecrets: []string{"a", "b"}, CA: "authorities", EgressPorts: []int64{3000, 8443}},
 		},
+		"Shards":      {"Each shard has its own workload.", "headgate-system", "{shards: [a, team-b], egressPorts: [3000], imagePullSecrets: [a], caConfigMap: authorities}", install.Options{Profile: install.Tenant, Shards: []string{"a", "team-b"}, EgressPorts: []int64{3000}, PullSecrets: []string{"a"}, CA: "authorities"}},
+		"ShardsOwn":   {"Shards of a profile act as its account.", "other", "{profile: crossplane, shards: ['0']}", install.Options{Profile: install.Crossplane, Shards: []string{"0"}}},
 		"Preview":     {"Previews have no rights.", "headgate-system", "{profile: preview}", install.Options{Profile: install.Preview}},
 		"PreviewFile": {"The file of Syncs is a text, whatever it contains.", "headgate-system", "{profile: preview, syncFile: \"a: '{{ .Values }}'\\n---\\nb: |\\n  c\\n\"}", install.Options{Profile: install.Preview, SyncFile: "a: '{{ .Values }}'\n---\nb: |\n  c\n"}},
 	}
@@ -97,6 +99,12 @@ func TestChartRefuses(t *testing.T) {
 		"NoProfile": `{profile: admin}`,
 		"Image":     `{image: {tag: "v1\n        command: [sh]"}}`,
 		"Watch":     `{profile: crds, watchNamespace: team-a}`,
+		"Shard":     `{shards: ["a\nhostNetwork: true"]}`,
+		"ShardLong": `{shards: [` + strings.Repeat("a", 35) + `]}`,
+		"ShardEnds": `{shards: [a-webhooks]}`,
+		"ShardIs":   `{shards: [webhooks]}`,
+		"ShardSame": `{shards: [a, a]}`,
+		"Shardless": `{profile: preview, shards: [a]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -168,7 +168,7 @@ var mayImport = map[string][]string{
 	"reconcile/api":          {"reconcile/api/v1alpha1", "reconcile/health"},
 	"reconcile/target": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/artifact", "reconcile/audit", "reconcile/board", "reconcile/cluster", "reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard", "reconcile/health",
-		"reconcile/impact", "reconcile/inventory", "reconcile/memo", "reconcile/network",
+		"reconcile/impact", "reconcile/install", "reconcile/inventory", "reconcile/memo", "reconcile/network",
 		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
 	},
 	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/audit", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},

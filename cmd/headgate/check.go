@@ -33,7 +33,8 @@ func newCheck(t *terminal) *cobra.Command {
 forge. It names each problem that would stop a pass, and what to do. It changes nothing.
 
 For a cluster: the versions of Kubernetes and Crossplane, policies that activate everything,
-CRDs whose owner is gone, rights that are too wide, the expiry of the credentials, the clock.
+CRDs whose owner is gone, Sync objects whose shard no Deployment watches, rights that are too
+wide, the expiry of the credentials, the clock.
 For a Sync: the file, the commit, its packages, the rights that are missing and the file of
 examples that grants them, objects that Flux, Argo CD or Helm owns, another process that applies
 the Sync, the token of the forge and its expiry, the status that the branch requires, another

@@ -57,6 +57,7 @@ Exit codes: 0 listed, 1 a Sync does not exist or another error, 2 wrong usage.`,
 			if len(found) == 0 && (missing != nil || format.value != "json" && format.value != "yaml") {
 				return missing
 			}
+			t.warnUnwatched(cmd.Context(), &of.in, found)
 			return errors.Join(t.objects(found, len(names) == 1, of.all, format.value), missing)
 		},
 	}

@@ -19,7 +19,7 @@ type flagGroup struct {
 var flagGroups = []flagGroup{
 	{"Flags", []string{
 		"file", "sync", "previews", "once", "webhook-address", "write", "by", "why", "expires", "report", // run, approve
-		"name", "namespace", "watch-namespace", "watch-label-selector", "default-service-account", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart", "unused",
+		"name", "namespace", "watch-namespace", "shard", "watch-label-selector", "default-service-account", "approve", "dry-run", "yes", "orphan", "rebuilt", "restart", "unused",
 		"live", "comment", "status", "exit-on", "all", "orphans", "all-namespaces", "export", "profile", "delete-syncs", "to", "check", "update", "version", "depth", "output", "help",
 	}},
 	{"Which commit", []string{"repo", "ref", "path", "base", "head"}},

@@ -60,6 +60,12 @@ of it could do.
 - crds: writes CRDs for these Syncs, and no RBAC or Secrets
 - preview: previews the pull requests of the Syncs in --file, with no rights in the cluster
 
+With --shard, several controllers share the Syncs: one runs those without the label
+sharding.fluxcd.io/key, and one those of each shard. Each has a Deployment, a PodDisruptionBudget, a
+NetworkPolicy, Services and a lease of its own. Name all shards at each installation: the controller of
+a shard that is not named any more is deleted, and without --shard, one controller runs all Syncs again.
+Install reports how many Syncs have a key that no Deployment watches.
+
 Install can be repeated, and over an older version. It deletes what another profile left. It
 stops before it writes if another controller runs the same Syncs, if the objects belong to a
 release of Helm, or if a Sync uses a field that this version does not know. A newer CRD stays as it is.
@@ -68,7 +74,8 @@ Exit codes: 0 installed or printed, 1 an error, 2 wrong usage.`,
 		Example: `  headgate install
   headgate install --export | kubectl apply --server-side -f -
   headgate install --profile crossplane --sync platform --image registry.example.org/headgate:v1.0.0
-  headgate install -n headgate-team-a --watch-namespace team-a --service-account deployer`,
+  headgate install -n headgate-team-a --watch-namespace team-a --service-account deployer
+  headgate install --shard team-a --shard team-b`,
 		Args: takes(0, 0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			objects, err := f.objects()
@@ -99,6 +106,7 @@ Exit codes: 0 installed or printed, 1 an error, 2 wrong usage.`,
 	flags.StringArrayVar(&f.o.Syncs, "sync", []string{"platform"}, "`name` of a Sync of the profiles crossplane and crds; may be given several times")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "only list the objects")
 	flags.StringVar(&f.o.Watch, "watch-namespace", "", "run only the Syncs of this `namespace` (default: all)")
+	flags.StringArrayVar(&f.o.Shards, "shard", nil, "`name` of a shard: a controller of its own runs the Syncs with the label sharding.fluxcd.io/key=NAME; may be given several times")
 	flags.StringVar(&f.o.Account, "service-account", "", "`name` of the service account in --watch-namespace as which the controller may act")
 	flags.StringArrayVar(&f.o.Secrets, "secret", nil, "`name` of a Secret that Syncs of the installation's namespace name; may be given several times")
 	flags.StringArrayVar(&f.o.ProviderGroups, "provider-group", nil, "`group` whose ClusterProviderConfigs commits hold, such as aws.m.upbound.io; may be given several times")
@@ -107,7 +115,7 @@ Exit codes: 0 installed or printed, 1 an error, 2 wrong usage.`,
 	flags.StringVar(&f.registry, "registry", imageRegistry, "`host` of the registry of the default image, with a path if needed")
 	flags.StringArrayVar(&f.o.PullSecrets, "pull-secret", nil, "`name` of a Secret for the registry of the image; may be given several times")
 	flags.StringVar(&f.o.CA, "ca-config-map", "", "`name` of a ConfigMap whose values are certificates of further authorities")
-	flags.Var(ports{&f.o.EgressPorts}, "egress-port", "TCP `port` of a Git server, registry or forge, besides 443 and 6443; may be given several times")
+	flags.Var(ports{&f.o.EgressPorts}, "egress-port", "TCP `port` of a Git server, registry or forge, besides 22, 443 and 6443; may be given several times")
 	addLapse(cmd, &f.timeout, "timeout", 5*time.Minute, "how long to wait until the Pods are ready")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait until the Pods are ready")
 	f.in.addTo(cmd)

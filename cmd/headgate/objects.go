@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/install"
+	"headgate.dev/headgate/reconcile/inventory"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -143,6 +145,33 @@ func aboutSyncs(err error) error {
 		return errors.New("the cluster serves no Syncs; apply examples/controller/crds")
 	}
 	return err
+}
+
+// warnUnwatched warns of Syncs with the key of a shard that no controller runs. Without the right to list Deployments, it does not know.
+func (t *terminal) warnUnwatched(ctx context.Context, in *clusterFlags, found []unstructured.Unstructured) {
+	run, err := t.installer(in)
+	if err != nil {
+		return
+	}
+	syncs := make([]*unstructured.Unstructured, len(found))
+	for i := range found {
+		syncs[i] = &found[i]
+	}
+	if lines, err := run.Unwatched(ctx, syncs); err == nil && len(lines) > 0 {
+		t.warn("%s", printable(strings.Join(lines, "; ")+": "+install.WatchThem))
+	}
+}
+
+// warnUnwatchedObject is warnUnwatched for one object, if there is one.
+func (t *terminal) warnUnwatchedObject(ctx context.Context, in *clusterFlags, of inventory.Sync) {
+	one := &objectFlags{in: *in, namespace: of.Namespace}
+	syncs, _, err := one.objects()
+	if err != nil {
+		return
+	}
+	if found, err := syncs.Get(ctx, of.Name, metav1.GetOptions{}); err == nil {
+		t.warnUnwatched(ctx, in, []unstructured.Unstructured{*found})
+	}
 }
 
 // typed returns a Sync as a value.

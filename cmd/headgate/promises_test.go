@@ -71,6 +71,8 @@ var promisesOf = map[string][]promise{
 		{"compares which kinds a package activates, and that Crossplane installs exactly this image", []string{"reconcile/guard TestAllowedActivations", "reconcile/guard TestPullPolicyOfAnotherManager"}},
 		// Two processes.
 		{"A sync is applied by the process that holds its lease.", []string{"reconcile/cluster TestOneWriter"}},
+		{"The NetworkPolicies of an installation open DNS, the ports 22, 443 and 6443", []string{"reconcile/install TestNetwork", "fixtures/controller TestNetworkToFlux"}},
+		{"they are no boundary", []string{"reconcile/install TestShardsDoNotOverlap"}},
 		{"A process reads the lease before each tier and after each slow answer", []string{"reconcile/cluster TestStolenLease", "reconcile/cluster TestStolenLeaseBeforeARepetition"}},
 		{"not by the clock.", []string{"reconcile/cluster TestClocksDiffer", "reconcile/cluster TestTouchedLease"}},
 		{"A process that has lost its lease sends nothing more.", []string{"reconcile/cluster TestLostLease", "reconcile/cluster TestStolenLease"}},

@@ -87,6 +87,9 @@ name, 2 wrong usage, 3 something is held, or another writer changed or deleted i
 				found[i] = statusOf(demand.AsRecorded(seen))
 			}
 			t.progress.Stop()
+			if len(args) > 0 {
+				t.warnUnwatchedObject(cmd.Context(), &in, of.sync())
+			}
 			if !all && !found[0].Stored && len(found[0].Objects) == 0 {
 				return fmt.Errorf("nothing was applied by %s; choose a sync with --name and --namespace, or list all with --all", of.sync())
 			}

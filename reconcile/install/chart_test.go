@@ -32,6 +32,7 @@ const (
 	aProvider  = "xPROVIDERx"
 	aCount     = "xCOUNTx"
 	aFile      = "xFILEx"
+	aShard     = "xSHARDx"
 	aPort      = 1
 )
 
@@ -47,7 +48,7 @@ var variants = []variant{
 	{"observe", `eq .Values.profile "observe"`, func(o *Options) { o.Profile = Observe }},
 	{"crossplane", `eq .Values.profile "crossplane"`, func(o *Options) { o.Profile = Crossplane }},
 	{"crds", `eq .Values.profile "crds"`, func(o *Options) { o.Profile = CRDs }},
-	{"preview", `eq .Values.profile "preview"`, func(o *Options) { o.Profile = Preview }},
+	{"preview", `eq .Values.profile "preview"`, func(o *Options) { o.Profile, o.Shards = Preview, nil }},
 }
 
 // options returns options whose values are the words.
@@ -55,6 +56,7 @@ func (v variant) options() Options {
 	o := Options{
 		Profile: Tenant, Namespace: aNamespace, Image: anImage, PullSecrets: []string{aPull}, CA: aCA, EgressPorts: []int64{aPort},
 		Syncs: []string{aSync}, Secrets: []string{aSecret}, ProviderGroups: []string{aProvider}, CountGroups: []string{aCount}, SyncFile: aFile,
+		Shards: []string{aShard},
 	}
 	v.edit(&o)
 	return o
@@ -122,6 +124,9 @@ func templateOf(t *testing.T, u *unstructured.Unstructured) string {
 		t.Fatal(err)
 	}
 	text = []byte("---\n" + templated(escaped(string(text))))
+	if strings.HasPrefix(u.GetName(), Deployment+"-"+aShard) {
+		return "{{- range .Values.shards }}\n" + inRange.Replace(string(text)) + "{{- end }}\n"
+	}
 	conditions := map[string]string{
 		"Namespace xNAMESPACEx":             ".Values.createNamespace",
 		"ConfigMap headgate-sync":           ".Values.syncFile",
@@ -136,6 +141,9 @@ func templateOf(t *testing.T, u *unstructured.Unstructured) string {
 	}
 	return string(text)
 }
+
+// inRange makes a template one of each shard: there, the dot is the name of the shard.
+var inRange = strings.NewReplacer(".Values", "$.Values", ".Release", "$.Release", `" . }}`, `" $ }}`, aShard, "{{ . }}")
 
 // definitions are texts with lists of names in them. Each is a definition of its own, because YAML quotes and folds a text in ways that a
 // template cannot follow.
@@ -191,6 +199,8 @@ var blocks = []struct {
 	{regexp.MustCompile(`(?m)^( *)- name: SSL_CERT_DIR\n.*\n`), "${1}{{- if .Values.caConfigMap }}\n${0}${1}{{- end }}\n"},
 	{regexp.MustCompile(`(?m)^( *)- mountPath: /etc/headgate-ca\n.*\n.*\n`), "${1}{{- if .Values.caConfigMap }}\n${0}${1}{{- end }}\n"},
 	{regexp.MustCompile(`(?m)^( *)- configMap:\n *name: ` + aCA + `\n.*\n`), "${1}{{- if .Values.caConfigMap }}\n${0}${1}{{- end }}\n"},
+	{regexp.MustCompile(`(?m)^( *)- --watch-label-selector=!.*\n`), "${1}{{- if .Values.shards }}\n${0}${1}{{- end }}\n"},
+	{regexp.MustCompile(`(?m)^( *)- headgate-controller-` + aShard + `(.*)\n`), "${1}{{- range .Values.shards }}\n${1}- headgate-controller-{{ . }}${2}\n${1}{{- end }}\n"},
 	{regexp.MustCompile(`(?m)^( *)- ports:\n *- port: 1\n.*\n`), "${1}{{- with .Values.egressPorts }}\n${1}- ports:\n${1}  {{- range . }}\n${1}  - port: {{ . }}\n${1}    protocol: TCP\n${1}  {{- end }}\n${1}{{- end }}\n"},
 }
 
@@ -209,6 +219,8 @@ func templated(text string) string {
 		"'headgate-"+aSync+"'", `{{ include "headgate.syncs" . }}`,
 		", '"+aProvider+"/clusterproviderconfigs'", `{{ range .Values.providerGroups }}, '{{ . }}/clusterproviderconfigs'{{ end }}`,
 		" (headgate-"+aSync+")", ` ({{ range $i, $s := .Values.syncs }}{{ if $i }}, {{ end }}headgate-{{ $s }}{{ end }})`,
+		", headgate-controller-"+aShard+webhooks, "{{ range .Values.shards }}, headgate-controller-{{ . }}"+webhooks+"{{ end }}",
+		", headgate-controller-"+aShard, "{{ range .Values.shards }}, headgate-controller-{{ . }}{{ end }}",
 		"("+aSecret+")", "({{ join \", \" .Values.secrets }})",
 		aProvider, "{{ join \", \" .Values.providerGroups }}",
 		aCount, "{{ join \", \" .Values.countGroups }}",
@@ -230,6 +242,9 @@ func schemaOfValues(t *testing.T) string {
 	list := func(least int) map[string]any {
 		return map[string]any{"type": "array", "items": text(name), "minItems": least, "uniqueItems": true}
 	}
+	shard := text(fmt.Sprintf(`^[a-z0-9]([a-z0-9-]{0,%d}[a-z0-9])?$`, mostShard-2))
+	shard["not"] = map[string]any{"pattern": "(^|-)" + strings.TrimPrefix(webhooks, "-") + "$"}
+	shards := map[string]any{"type": "array", "items": shard, "uniqueItems": true}
 	object := func(properties map[string]any) map[string]any {
 		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 	}
@@ -238,6 +253,7 @@ func schemaOfValues(t *testing.T) string {
 		"image":            object(map[string]any{"registry": text(`^[a-z0-9][a-zA-Z0-9.:_/-]*$`), "repository": text(`^[a-z0-9][a-z0-9._/-]*$`), "tag": text(`^([A-Za-z0-9_][A-Za-z0-9_.-]*)?$`), "digest": text(digest)}),
 		"imagePullSecrets": list(0), "caConfigMap": optional, "syncs": list(1), "secrets": list(0), "providerGroups": list(0), "countGroups": list(0),
 		"egressPorts": map[string]any{"type": "array", "items": map[string]any{"type": "integer", "minimum": 1, "maximum": 65535}},
+		"shards":      shards,
 		"syncFile":    map[string]any{"type": "string"}, "shared": map[string]any{"type": "boolean"}, "createNamespace": map[string]any{"type": "boolean"},
 		"global": map[string]any{"type": "object"}, // Helm adds it to a chart that another one depends on
 	})
@@ -245,6 +261,10 @@ func schemaOfValues(t *testing.T) string {
 	other := map[string]any{"properties": map[string]any{"profile": map[string]any{"const": "tenant"}}}
 	root["if"] = map[string]any{"not": other}
 	root["then"] = map[string]any{"properties": map[string]any{"watchNamespace": map[string]any{"const": ""}, "serviceAccount": map[string]any{"const": ""}}}
+	root["allOf"] = []any{map[string]any{
+		"if":   map[string]any{"properties": map[string]any{"profile": map[string]any{"const": Preview}}},
+		"then": map[string]any{"properties": map[string]any{"shards": map[string]any{"maxItems": 0}}},
+	}}
 	out, err := json.MarshalIndent(root, "", "  ")
 	if err != nil {
 		t.Fatal(err)

@@ -43,10 +43,12 @@ type Options struct {
 	// controller may act. The other profiles run the Syncs of their own namespace.
 	Watch, Account string
 
+	Shards []string // values of the label ShardKey; each has a Deployment of its own
+
 	Image       string   // with its tag or digest
 	PullSecrets []string // names of Secrets for the registry of the image
 	CA          string   // name of a ConfigMap with certificates of authorities, besides those of the image
-	EgressPorts []int64  // TCP ports that the NetworkPolicy opens besides 53, 443 and 6443
+	EgressPorts []int64  // TCP ports that the NetworkPolicies open besides 22, 53, 443 and 6443
 
 	Syncs          []string // names of Syncs, for the bookkeeping of Crossplane and CRDs
 	Secrets        []string // names of Secrets that Syncs name
@@ -105,6 +107,9 @@ func (o Options) Check() error {
 			}
 		}
 	}
+	if err := o.checkShards(); err != nil {
+		return err
+	}
 	if len(o.Syncs) == 0 && (o.Profile == Crossplane || o.Profile == CRDs) {
 		return fmt.Errorf("--sync: name the Syncs of the profile %s", o.Profile)
 	}
@@ -130,6 +135,9 @@ func Objects(files fs.FS, o Options) ([]*unstructured.Unstructured, error) {
 	return o.objects(files)
 }
 
+// workload are the manifests of what runs. A shard has a copy of them.
+var workload = []string{"controller/network.yaml", "controller/deployment.yaml"}
+
 func (o Options) objects(files fs.FS) ([]*unstructured.Unstructured, error) {
 	names := []string{"controller/namespace.yaml"}
 	if o.Profile == Preview {
@@ -139,13 +147,17 @@ func (o Options) objects(files fs.FS) ([]*unstructured.Unstructured, error) {
 		names = append(names, map[Profile][]string{
 			Observe: {"observe/rbac.yaml"}, Crossplane: {"run/rights-crossplane.yaml"}, CRDs: {"run/rights-headgate.yaml"},
 		}[o.Profile]...)
-		names = append(names, "controller/approvals.yaml", "controller/network.yaml", "controller/deployment.yaml")
+		names = append(names, "controller/approvals.yaml")
+		names = append(names, workload...)
 	}
 	var all []*unstructured.Unstructured
 	for _, name := range names {
 		text, err := fs.ReadFile(files, name)
 		if err != nil {
 			return nil, err
+		}
+		if slices.Contains(workload, name) {
+			text = o.withShards(text)
 		}
 		read, err := decode(o.inNamespace(string(text)))
 		if err != nil {
@@ -231,9 +243,11 @@ func (o Options) asController(all []*unstructured.Unstructured) []*unstructured.
 		case "Deployment":
 			container := containerOf(u)
 			given, _ := container["args"].([]any)
-			container["args"] = append(given, args...)
+			container["args"] = append(slices.Concat(given, args), o.selector(u)...)
 		case "ClusterRole":
 			o.chooseGroups(u)
+		case "Role":
+			o.nameShards(u)
 		}
 	}
 	return all

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,7 +10,9 @@ import (
 	"headgate.dev/headgate/fixtures/golden"
 
 	"github.com/google/go-cmp/cmp"
+	networking "k8s.io/api/networking/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
 	"sigs.k8s.io/yaml"
@@ -77,12 +80,14 @@ func TestReach(t *testing.T) {
 	team := initial(Tenant)
 	team.Watch, team.Account = "team-a", "deployer"
 	var b strings.Builder
-	for _, o := range []Options{initial(Tenant), team, initial(Observe), initial(Crossplane), initial(CRDs), initial(Preview)} {
+	shards := initial(Tenant)
+	shards.Shards = []string{"a", "b"}
+	for _, o := range []Options{initial(Tenant), team, shards, initial(Observe), initial(Crossplane), initial(CRDs), initial(Preview)} {
 		lines, err := Reach(objects(t, o))
 		if err != nil {
 			t.Fatal(err)
 		}
-		b.WriteString("# " + strings.TrimSpace(string(o.Profile)+" "+o.Watch) + "\n" + strings.Join(lines, "\n") + "\n\n")
+		b.WriteString("# " + strings.Join(strings.Fields(string(o.Profile)+" "+o.Watch+" "+strings.Join(o.Shards, " ")), " ") + "\n" + strings.Join(lines, "\n") + "\n\n")
 	}
 	golden.Compare(t, "testdata/reach.txt", b.String())
 }
@@ -160,6 +165,16 @@ func TestOptions(t *testing.T) {
 		"Watch":         {"Only tenants have another namespace.", func(o *Options) { o.Profile, o.Watch = CRDs, "team-a" }, "--watch-namespace"},
 		"AccountAlone":  {"An account belongs to a namespace.", func(o *Options) { o.Account = "deployer" }, "--service-account"},
 		"WatchReserved": {"The controller acts as no account of kube-system.", func(o *Options) { o.Watch = "kube-system" }, "--watch-namespace"},
+		"Shard":         {"The key of a shard is part of names.", func(o *Options) { o.Shards = []string{"team-a", "0"} }, ""},
+		"ShardUpper":    {"No lease has this name.", func(o *Options) { o.Shards = []string{"Team"} }, "--shard"},
+		"ShardEmpty":    {"Every shard has a name.", func(o *Options) { o.Shards = []string{""} }, "--shard"},
+		"ShardInjected": {"A value cannot add YAML.", func(o *Options) { o.Shards = []string{"a\nprivileged: true"} }, "--shard"},
+		"ShardLongest":  {"The name of its Service has 63 characters.", func(o *Options) { o.Shards = []string{strings.Repeat("a", 34)} }, ""},
+		"ShardLong":     {"It has 64.", func(o *Options) { o.Shards = []string{strings.Repeat("a", 35)} }, "use at most 34"},
+		"ShardEnds":     {"The Service of metrics of one would be the Service for webhooks of another.", func(o *Options) { o.Shards = []string{"a-webhooks"} }, "for webhooks"},
+		"ShardWebhooks": {"This Service is that of the first Deployment.", func(o *Options) { o.Shards = []string{"webhooks"} }, "for webhooks"},
+		"ShardTwice":    {"A Sync has one controller.", func(o *Options) { o.Shards = []string{"a", "b", "a"} }, "twice"},
+		"ShardPreview":  {"A file has no shards.", func(o *Options) { o.Profile, o.Shards = Preview, []string{"a"} }, "--shard"},
 		"Port":          {"A port has a number.", func(o *Options) { o.EgressPorts = []int64{70000} }, "--egress-port"},
 	}
 	for name, tc := range cases {
@@ -203,5 +218,50 @@ func TestSettings(t *testing.T) {
 		if !strings.Contains(string(text), word) {
 			t.Errorf("no %s", word)
 		}
+	}
+}
+
+// The page about security lists what the NetworkPolicies open.
+func TestNetwork(t *testing.T) {
+	o := initial(Tenant)
+	o.Shards, o.EgressPorts = []string{"a"}, []int64{3000}
+	previews := initial(Preview)
+	previews.EgressPorts = o.EgressPorts
+	everywhere := []string{"DNS", "22", "443", "6443", "3000"}
+	flux := "9090 of app=source-controller in flux-system"
+	want := map[string][]string{"headgate-controller": append(slices.Clone(everywhere), flux), "headgate-controller-a": append(slices.Clone(everywhere), flux), "headgate-preview": everywhere}
+	got := map[string][]string{}
+	for _, u := range append(objects(t, o), objects(t, previews)...) {
+		var policy networking.NetworkPolicy
+		if u.GetKind() != "NetworkPolicy" {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &policy); err != nil {
+			t.Fatal(err)
+		}
+		if len(policy.Spec.PolicyTypes) != 2 {
+			t.Errorf("%s limits only %v", policy.Name, policy.Spec.PolicyTypes)
+		}
+		for _, rule := range policy.Spec.Egress {
+			for _, port := range rule.Ports {
+				opened := port.Port.String()
+				for _, to := range rule.To {
+					opened += fmt.Sprintf(" of app=%s in %s", to.PodSelector.MatchLabels["app"], to.NamespaceSelector.MatchLabels["kubernetes.io/metadata.name"])
+				}
+				if opened == "53" {
+					opened = "DNS"
+				}
+				if !slices.Contains(got[policy.Name], opened) {
+					got[policy.Name] = append(got[policy.Name], opened)
+				}
+			}
+		}
+	}
+	for name := range want {
+		slices.Sort(want[name])
+		slices.Sort(got[name])
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("what is open (-want +got):\n%s", diff)
 	}
 }

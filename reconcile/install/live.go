@@ -47,7 +47,7 @@ func Selector(namespace string) string { return PartOf + "=headgate," + Instance
 
 // watches returns the namespace that a controller watches; "" for all.
 func watches(deployment *unstructured.Unstructured) string {
-	for _, arg := range texts(containerOf(deployment)["args"]) {
+	for _, arg := range argsOf(deployment) {
 		if namespace, is := strings.CutPrefix(arg, "--watch-namespace="); is {
 			return namespace
 		}

@@ -52,7 +52,10 @@ func (r Run) Install(ctx context.Context, namespace string, wanted []*unstructur
 	if err != nil {
 		return err
 	}
-	if err := r.delete(ctx, Left(live, wanted), "deleted, because this profile does not need it:"); err != nil {
+	if err := r.delete(ctx, Left(live, wanted), "deleted, because this installation does not need it:"); err != nil {
+		return err
+	}
+	if err := r.noteUnwatched(ctx, namespace, wanted); err != nil {
 		return err
 	}
 	if r.NoWait || r.DryRun {
@@ -266,11 +269,15 @@ func (r Run) gone(ctx context.Context, deleted []*unstructured.Unstructured) err
 
 // ended waits until the Pods of an installation are gone, so that they write what they have begun with their rights.
 func (r Run) ended(ctx context.Context, namespace string) error {
-	pods, err := r.Cluster.List(ctx, PodKind, "app.kubernetes.io/name in ("+Deployment+", "+PreviewDeployment+")", "metadata.namespace="+namespace)
+	const label = "app.kubernetes.io/name"
+	pods, err := r.Cluster.List(ctx, PodKind, label, "metadata.namespace="+namespace)
 	if err != nil {
 		return err
 	}
-	return r.gone(ctx, pods)
+	return r.gone(ctx, slices.DeleteFunc(pods, func(u *unstructured.Unstructured) bool {
+		name := u.GetLabels()[label]
+		return name != PreviewDeployment && name != Deployment && !strings.HasPrefix(name, Deployment+"-")
+	}))
 }
 
 // Kept returns lines about what stays in the cluster.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"headgate.dev/headgate/render/crossplane"
 )
@@ -63,6 +64,20 @@ func Orphans(all []Orphan, crds int) Result {
 	}
 	return warn("remove these owner references: the garbage collector of Kubernetes may delete each CRD with all of its objects, and Crossplane does not take it over",
 		"%s an owner that does not exist: %s", counted(len(all), "CRD has", "CRDs have"), list(names))
+}
+
+// Shards are lines about Sync objects whose shard no controller runs.
+type Shards []string
+
+// Judge judges whether every shard has a controller. do is what a person should do otherwise.
+func (s Shards) Judge(syncs int, do string) Result {
+	switch {
+	case syncs == 0:
+		return fine("the cluster has no Sync objects")
+	case len(s) == 0:
+		return fine("no Sync object has the key of a shard that no Deployment watches")
+	}
+	return warn(do, "%s", strings.Join(s, "; "))
 }
 
 // A Lease is the lease of a Sync. All times are in seconds.

@@ -38,6 +38,7 @@ var ofCluster = []probe{
 	{"Crossplane", []preflight.Need{preflight.Cluster}, "", "", false, (*inspection).crossplane},
 	{"policies", []preflight.Need{preflight.Cluster}, "", "README.md", false, (*inspection).policies},
 	{"owners of CRDs", []preflight.Need{preflight.Cluster}, "", "", false, (*inspection).orphans},
+	{"shards", []preflight.Need{preflight.Cluster}, "", "examples/controller/README.md", false, (*inspection).shards},
 	{"rights that are too wide", []preflight.Need{preflight.Cluster}, "", "examples/run/README.md", false, (*inspection).wide},
 }
 

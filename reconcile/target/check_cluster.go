@@ -1,24 +1,30 @@
 package target
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/cluster"
+	"headgate.dev/headgate/reconcile/install"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/preflight"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/check/kubernetes"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/crossplane/kinds"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 )
@@ -179,6 +185,23 @@ func (i *inspection) orphans(ctx context.Context) (preflight.Result, error) {
 	}
 	all, crds, err := c.Orphans(ctx)
 	return preflight.Orphans(all, crds), err
+}
+
+// shards judges whether a controller runs the Syncs of each shard.
+func (i *inspection) shards(ctx context.Context) (preflight.Result, error) {
+	reads, err := cluster.NewInstaller(i.config, report.Words)
+	if err != nil {
+		return preflight.Result{}, err
+	}
+	var unwatched []string
+	syncs, err := reads.List(ctx, install.SyncKind, "", "")
+	if err == nil {
+		unwatched, err = install.Run{Cluster: reads}.Unwatched(ctx, syncs)
+	}
+	if err != nil { // its text may be that of a proxy
+		return preflight.Result{}, fmt.Errorf("syncs and Deployments cannot be listed: %s", cmp.Or(string(apierrors.ReasonForError(err)), "no valid answer"))
+	}
+	return preflight.Shards(unwatched).Judge(len(syncs), install.WatchThem), nil
 }
 
 func (i *inspection) wide(ctx context.Context) (preflight.Result, error) {

@@ -85,7 +85,7 @@ func TestChecksAgainstBadServers(t *testing.T) {
 			if got := all["API server"].Status; got != tc.want {
 				t.Errorf("%s\nAPI server: %s, want %s: %s", tc.reason, got, tc.want, all["API server"].Message)
 			}
-			for _, check := range []string{"Crossplane", "policies", "owners of CRDs", "rights that are too wide", "lease", "rights"} {
+			for _, check := range []string{"Crossplane", "policies", "owners of CRDs", "shards", "rights that are too wide", "lease", "rights"} {
 				if got := all[check]; got.Status != preflight.Unknown {
 					t.Errorf("%s\n%s: %s: %s", tc.reason, check, got.Status, got.Message)
 				}
