@@ -88,22 +88,28 @@ func unlessGone(err error) error {
 	return fmt.Errorf("it is not known whether the CRD %s has all fields: %w", crdOfSyncs, err)
 }
 
-// wait waits until the CRD lacks nothing. says is called with what is missing.
+// wait waits until the CRD lacks nothing, also while the API server is away: a kubelet starts a process that ends again and again only
+// every five minutes. says is called with what it waits for.
 func (c *crdCheck) wait(ctx context.Context, says func(string)) error {
 	for last := ""; ; {
 		err := c.err(ctx)
-		missing, is := errors.AsType[*incompleteError](err)
-		if !is {
+		if err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			return err
 		}
-		if last != missing.Error() {
-			last = missing.Error()
-			slog.Error("the CRD of Syncs is older than this version", "error", missing)
-			says("another CRD: " + last)
+		if ctx.Err() != nil {
+			return nil
+		}
+		what := "the API server: "
+		if _, is := errors.AsType[*incompleteError](err); is {
+			what = "another CRD: "
+		}
+		if now := what + err.Error(); last != now {
+			last = now
+			slog.Error("the CRD of Syncs has to be that of this version", "error", err)
+			says(now)
 		}
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(retryPeriod):
 		}
 	}

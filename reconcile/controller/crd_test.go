@@ -4,13 +4,16 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	metadatafake "k8s.io/client-go/metadata/fake"
+	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/yaml"
 )
 
@@ -38,6 +41,54 @@ spec:
 	return &u
 }
 
+// checkOf returns the check of a cluster with a CRD, unless that is nil.
+func checkOf(t *testing.T, wanted, live *unstructured.Unstructured) (*crdCheck, *metadatafake.FakeMetadataClient) {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := metav1.AddMetaToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	var objects, names []runtime.Object
+	if live != nil {
+		objects = append(objects, live)
+		of := meta.AsPartialObjectMetadata(live)
+		of.TypeMeta = metav1.TypeMeta{APIVersion: live.GetAPIVersion(), Kind: live.GetKind()}
+		names = append(names, of)
+	}
+	cluster := metadatafake.NewSimpleMetadataClient(scheme, names...)
+	return &crdCheck{wanted: wanted, dynamic: dynamicfake.NewSimpleDynamicClient(scheme, objects...), metadata: cluster}, cluster
+}
+
+// A replica that starts while the API server is away waits for it. Without the right to read the CRD, it ends.
+func TestWaitsForCRD(t *testing.T) {
+	wanted := crdWith(t, 1, "path: {type: string}")
+	for name, tc := range map[string]struct {
+		answer error // of the first request
+		fails  bool
+		says   string
+	}{
+		"Away":      {errors.New("connection refused"), false, "the API server: "},
+		"Timeout":   {apierrors.NewTimeoutError("slow", 1), false, "the API server: "},
+		"Forbidden": {apierrors.NewForbidden(crds.GroupResource(), crdOfSyncs, nil), true, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c, cluster := checkOf(t, wanted, wanted)
+				asked := 0
+				cluster.PrependReactor("get", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+					asked++
+					return asked == 1, nil, tc.answer
+				})
+				said := ""
+				err := c.wait(t.Context(), func(what string) { said = what })
+				if (err != nil) != tc.fails || !strings.HasPrefix(said, tc.says) || (said == "") != (tc.says == "") {
+					t.Errorf("%v, and it says %q", err, said)
+				}
+			})
+		})
+	}
+}
+
 // A CRD that lacks a field of this version stops everything, also if it lacks nothing at first.
 func TestCRDCheck(t *testing.T) {
 	const suspend, path, other = "suspend: {type: boolean}", "path: {type: string}", "other: {type: string}"
@@ -56,18 +107,7 @@ func TestCRDCheck(t *testing.T) {
 		"Gone":       {"There are no Syncs.", wanted, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			scheme := runtime.NewScheme()
-			if err := metav1.AddMetaToScheme(scheme); err != nil {
-				t.Fatal(err)
-			}
-			var objects, names []runtime.Object
-			if tc.live != nil {
-				objects = append(objects, tc.live)
-				of := meta.AsPartialObjectMetadata(tc.live)
-				of.TypeMeta = metav1.TypeMeta{APIVersion: tc.live.GetAPIVersion(), Kind: tc.live.GetKind()}
-				names = append(names, of)
-			}
-			c := &crdCheck{wanted: wanted, dynamic: dynamicfake.NewSimpleDynamicClient(scheme, objects...), metadata: metadatafake.NewSimpleMetadataClient(scheme, names...)}
+			c, _ := checkOf(t, wanted, tc.live)
 			if tc.before != nil {
 				c.complete = metav1.ObjectMeta{UID: tc.before.GetUID(), Generation: tc.before.GetGeneration()}
 			}
