@@ -126,7 +126,7 @@ func Run(ctx context.Context, o Options) error {
 	if err == nil {
 		err = crd.wait(ctx, o.waits)
 	}
-	if err != nil {
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	o.waits("the Sync objects")

@@ -91,13 +91,10 @@ func unlessGone(err error) error {
 // wait waits until the CRD lacks nothing, also while the API server is away: a kubelet starts a process that ends again and again only
 // every five minutes. says is called with what it waits for.
 func (c *crdCheck) wait(ctx context.Context, says func(string)) error {
-	for last := ""; ; {
+	for last := ""; ctx.Err() == nil; {
 		err := c.err(ctx)
 		if err == nil || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
 			return err
-		}
-		if ctx.Err() != nil {
-			return nil
 		}
 		what := "the API server: "
 		if _, is := errors.AsType[*incompleteError](err); is {
@@ -113,6 +110,7 @@ func (c *crdCheck) wait(ctx context.Context, says func(string)) error {
 		case <-time.After(retryPeriod):
 		}
 	}
+	return nil
 }
 
 // checkCRD ends the term of this leader if the CRD lacks fields.
