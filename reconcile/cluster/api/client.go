@@ -85,7 +85,8 @@ type Client struct {
 	throttle   *throttle // of the API server
 	discovered *Discovered
 	answerTime time.Duration
-	under      *underway // requests and other things that the pass waits for
+	large      chan struct{} // holds a value for each large object that is read or sent
+	under      *underway     // requests and other things that the pass waits for
 	progress   func(Event)
 	telling    sync.Mutex // while progress is called
 }
@@ -112,7 +113,7 @@ func Connect(config *rest.Config, of inventory.Sync, options Options) (*Client, 
 	client.CheckRedirect = sameServer
 	c := &Client{
 		Sync: of, Concurrency: options.Concurrency, DefaultNamespace: options.DefaultNamespace,
-		config: config, http: client, throttle: through, discovered: options.Discovered, answerTime: options.AnswerTime, under: under, progress: options.Progress,
+		config: config, http: client, throttle: through, discovered: options.Discovered, answerTime: options.AnswerTime, large: make(chan struct{}, mostLarge), under: under, progress: options.Progress,
 	}
 	inquires := *client
 	inquires.Transport = inquiring{client.Transport}

@@ -244,6 +244,7 @@ func (l *Looker) compare(ctx context.Context, seen *facts.Observed, sp api.Spell
 	doubtful := slices.DeleteFunc(seen.Doubtful(false), func(a facts.Asked) bool { return now[sp.Actual(a.ID)].done })
 	done := 0
 	read, err := api.InParallel(ctx, l.reader.Concurrency, doubtful, func(ctx context.Context, a facts.Asked) (compared, error) {
+		defer l.reader.Large(ctx, a.Object.Size)()
 		c, err := l.reader.compared(ctx, a, sp.Actual(a.ID))
 		l.reader.TellOf("observe", &done, len(doubtful), a.ID)
 		return c, err

@@ -39,6 +39,7 @@ func (c *Reader) try(ctx context.Context, seen *facts.Observed, sp api.Spelling)
 	}
 	done := 0
 	trials, err := api.InParallel(ctx, c.Concurrency, doubtful, func(ctx context.Context, a facts.Asked) (tried, error) {
+		defer c.Large(ctx, a.Object.Size)()
 		_, exists := seen.Objects[a.ID]
 		t, err := c.tryOne(ctx, a, sp.Actual(a.ID), exists, seen)
 		c.TellOf("observe", &done, len(doubtful), a.ID)

@@ -505,6 +505,7 @@ func (r *execution) patch(ctx context.Context, s plan.Step, id manifest.ID) (*me
 		if err != nil {
 			return err
 		}
+		defer r.Large(ctx, len(body))()
 		attempt := func() error {
 			live, err = r.At(gvr, id).Patch(ctx, id.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager, Force: &force})
 			return err
