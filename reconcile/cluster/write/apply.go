@@ -267,13 +267,7 @@ func (r *execution) write(ctx context.Context) error {
 			return err
 		}
 	}
-	for len(steps) > 0 {
-		n := 1
-		for n < len(steps) && steps[n].Tier() == steps[0].Tier() {
-			n++
-		}
-		tier := steps[:n]
-		steps = steps[n:]
+	for _, tier := range tiers(steps) {
 		if err := api.Fence(ctx, 0); err != nil {
 			return err
 		}
@@ -283,24 +277,40 @@ func (r *execution) write(ctx context.Context) error {
 		if err := r.ready(ctx, tier); err != nil {
 			return err
 		}
-		before := slices.Clone(r.outcomes)
-		g := errgroup.Group{}
-		g.SetLimit(r.Concurrency)
-		for _, s := range tier {
-			if ctx.Err() != nil {
-				break
-			}
-			g.Go(func() error {
-				r.record(r.safely(ctx, s, before))
-				return nil
-			})
-		}
-		_ = g.Wait() // errors of steps are in the outcomes
+		r.carryAll(ctx, tier)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 	}
 	return nil
+}
+
+// tiers returns the steps tier by tier.
+func tiers(steps []plan.Step) (all [][]plan.Step) {
+	for i, s := range steps {
+		if i == 0 || s.Tier() != steps[i-1].Tier() {
+			all = append(all, nil)
+		}
+		all[len(all)-1] = append(all[len(all)-1], s)
+	}
+	return all
+}
+
+// carryAll carries out the steps of a tier, several at the same time, and records their outcomes.
+func (r *execution) carryAll(ctx context.Context, tier []plan.Step) {
+	before := slices.Clone(r.outcomes)
+	g := errgroup.Group{}
+	g.SetLimit(r.Concurrency)
+	for _, s := range tier {
+		if ctx.Err() != nil {
+			break
+		}
+		g.Go(func() error {
+			r.record(r.safely(ctx, s, before))
+			return nil
+		})
+	}
+	_ = g.Wait() // errors of steps are in the outcomes
 }
 
 // awaited returns the names of the CRDs that have to become established.
@@ -550,28 +560,6 @@ func replacedMeanwhile(s plan.Step, err error) error {
 		return errChanged
 	}
 	return err
-}
-
-// activate makes a definition Active with a merge patch, as Crossplane's own policies do. If the state were applied and later left
-// out of the apply, the definition would become Inactive.
-func (r *execution) activate(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
-	gvr, err := r.Surface.Resource(api.GroupKind(id), "")
-	if err != nil {
-		return nil, err
-	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": s.UID}, "spec": map[string]any{"state": "Active"}})
-	if err != nil {
-		return nil, err
-	}
-	var live *metav1.PartialObjectMetadata
-	err = api.Retry(ctx, func() error {
-		live, err = r.At(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.ActivationManager})
-		return err
-	})
-	if err != nil {
-		return nil, r.Refusal(err, "patch", id)
-	}
-	return live, nil
 }
 
 // unserved returns why the kind of a step is not served.

@@ -21,50 +21,55 @@ import (
 
 // touch makes Crossplane reconcile a package revision.
 func (r *execution) touch(ctx context.Context, s plan.Step) error {
-	gvr, err := r.Surface.Resource(api.GroupKind(s.ID), "")
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{plan.TouchAnnotation: s.Digest}}})
-	if err != nil {
-		return err
-	}
-	err = api.Retry(ctx, func() error {
-		_, err := r.At(gvr, s.ID).Patch(ctx, s.ID.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.Manager + "-activation"})
-		return err
+	_, err := r.merge(ctx, s.ID, inventory.Manager+"-activation", map[string]any{
+		"metadata": map[string]any{"annotations": map[string]string{plan.TouchAnnotation: s.Digest}},
 	})
-	if err != nil {
-		return r.Refusal(err, "patch", s.ID)
-	}
-	return nil
+	return err
+}
+
+// activate makes a definition Active with a merge patch, as Crossplane's own policies do. If the state were applied and later left
+// out of the apply, the definition would become Inactive.
+func (r *execution) activate(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
+	return r.merge(ctx, id, inventory.ActivationManager, map[string]any{
+		"metadata": map[string]any{"uid": s.UID},
+		"spec":     map[string]any{"state": "Active"},
+	})
 }
 
 // deactivate makes exactly the definition that was observed inactive.
 func (r *execution) deactivate(ctx context.Context, s plan.Step, id manifest.ID) error {
-	gvr, err := r.Surface.Resource(api.GroupKind(id), "")
-	if err != nil {
-		return err
-	}
-	body, err := json.Marshal(map[string]any{
+	_, err := r.merge(ctx, id, inventory.ActivationManager, map[string]any{
 		"metadata": map[string]any{"uid": s.UID, "resourceVersion": s.ResourceVersion},
 		"spec":     map[string]any{"state": "Inactive"},
 	})
-	if err != nil {
-		return err
+	if apierrors.IsConflict(err) {
+		return errChanged
 	}
+	return err
+}
+
+// merge sends a merge patch for an object, and returns its metadata.
+func (r *execution) merge(ctx context.Context, id manifest.ID, manager string, patch map[string]any) (*metav1.PartialObjectMetadata, error) {
+	gvr, err := r.Surface.Resource(api.GroupKind(id), "")
+	if err != nil {
+		return nil, err
+	}
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	var live *metav1.PartialObjectMetadata
 	err = api.Retry(ctx, func() error {
-		_, err := r.At(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: inventory.ActivationManager})
+		live, err = r.At(gvr, id).Patch(ctx, id.Name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: manager})
 		return err
 	})
 	switch {
 	case err == nil:
-		return nil
+		return live, nil
 	case ctx.Err() != nil:
-		return context.Cause(ctx)
-	case apierrors.ReasonForError(err) == metav1.StatusReasonConflict:
-		return errChanged
+		return nil, context.Cause(ctx)
 	}
-	return r.Refusal(err, "patch", id)
+	return nil, r.Refusal(err, "patch", id)
 }
 
 // inactive returns an error if the definition of a CRD to deactivate has become active: Crossplane would only make the CRD again.
