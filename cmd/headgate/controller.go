@@ -36,7 +36,7 @@ type controllerFlags struct {
 	in        clusterFlags
 	home      string
 	namespace string
-	cache     string
+	cache     cacheFlags
 	trust     trustFlags
 	seen      probes
 	hooks     listener
@@ -156,7 +156,7 @@ It answers GET /healthz and /readyz on --health-address, and GET /metrics on --m
 	addPlain(cmd, &f.plain)
 	addAudit(cmd, &f.audit, "-")
 	f.in.addTo(cmd)
-	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and unsent statuses in this `directory` (default: the user's cache)")
+	f.cache.addTo(cmd)
 	f.trust.addTo(cmd)
 	return cmd
 }
@@ -172,6 +172,11 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 		return usagef("--watch-label-selector: %v", err)
 	}
 	record, err := t.audit(f.audit)
+	if err != nil {
+		return err
+	}
+	clones := &git.Shared{}
+	budget, err := f.cache.budget(clones.Drop)
 	if err != nil {
 		return err
 	}
@@ -213,8 +218,8 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 		Config:    config, Wire: t.target, Metrics: counts,
 		Home: f.home, Namespace: f.namespace, Selector: shard, Pprof: f.pprof, ServiceAccount: f.account, Ceilings: ceilings, NoCrossNamespaceRefs: f.near, Protection: protection(),
 		Around: target.Surroundings{
-			Event: func(e reconcile.Event) { measure(counts, e) }, Audit: record, Cache: clones(f.cache), Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{Tenants: true}, Hooks: hooks,
-			Own: f.home, Queue: engine.NewQueue(f.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{Tenants: true}, Clones: &git.Shared{}, Memo: new(memo.Memory),
+			Event: func(e reconcile.Event) { measure(counts, e) }, Audit: record, Cache: f.cache.clones(), Budget: budget, Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{Tenants: true}, Hooks: hooks,
+			Own: f.home, Queue: engine.NewQueue(f.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{Tenants: true}, Clones: clones, Memo: new(memo.Memory),
 			KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain,
 		},
 		CRD: crdOfSyncs(), Waits: waits.set,

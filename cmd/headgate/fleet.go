@@ -64,9 +64,14 @@ func (t *terminal) newFiled(flags *runFlags, syncs []v1alpha1.Sync) (*filed, err
 		return nil, err
 	}
 	f.running.Audit = record
+	clones := &git.Shared{} // several Syncs often read the same repository
+	budget, err := flags.cache.budget(clones.Drop)
+	if err != nil {
+		return nil, err
+	}
 	f.common = target.Surroundings{
-		Audit: record, Cluster: cfg, Event: func(e reconcile.Event) { measure(f.counts, e) }, Cache: clones(flags.cache), Peers: peers,
-		Queue: engine.NewQueue(flags.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{}, Clones: &git.Shared{}, Memo: new(memo.Memory), // several Syncs often read the same repository
+		Audit: record, Cluster: cfg, Event: func(e reconcile.Event) { measure(f.counts, e) }, Cache: flags.cache.clones(), Budget: budget, Peers: peers,
+		Queue: engine.NewQueue(flags.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{}, Clones: clones, Memo: new(memo.Memory),
 		KeyFiles: flags.trust.keys, TrustedRoot: flags.trust.root, Plain: flags.plain, PullRequests: &target.PullRequests{Name: flags.only},
 	}
 	return f, nil

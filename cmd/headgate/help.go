@@ -30,7 +30,7 @@ var flagGroups = []flagGroup{
 	{"How a commit is read", []string{
 		"catalogue", "others", "package", "crossplane-version", "kubernetes-version", "schemas", "conversion", "conversion-service", "conversion-ca", "connection-details", "limits",
 	}},
-	{"Registries and caches", []string{"offline", "verification-key", "trusted-root", "cache-dir", "no-cache"}},
+	{"Registries and caches", []string{"offline", "verification-key", "trusted-root", "cache-dir", "cache-size", "no-cache"}},
 	{"Forge", []string{"target", "commands", "if-commanded", "preview-registries", "fork-registries", "approver", "approval-by-author", "approval-reviews", "forge", "forge-repo", "plain-http", "pull", "cluster-name", "target-url"}},
 	{"Installation", []string{"service-account", "secret", "provider-group", "count-group", "image", "registry", "pull-secret", "ca-config-map", "egress-port"}},
 	{"Webhooks", []string{"webhook-cert", "webhook-key", "webhook-plain-http", "webhook-endpoints"}},

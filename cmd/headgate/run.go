@@ -95,7 +95,7 @@ to standard output and the exit code comes from the pass.
 	addAudit(cmd, &f.audit, "")
 	f.allow.addTo(cmd)
 	f.in.addTo(cmd)
-	flags.StringVar(&f.cache, "cache-dir", "", "keep clones of repositories, packages, and unsent statuses in this `directory` (default: the user's cache)")
+	f.cache.addTo(cmd)
 	f.trust.addTo(cmd)
 	show.addTo(cmd)
 	return cmd
@@ -105,7 +105,7 @@ to standard output and the exit code comes from the pass.
 type runFlags struct {
 	in    clusterFlags
 	files []string
-	cache string
+	cache cacheFlags
 	trust trustFlags
 	once  bool
 	only  string // the name of the previews, if there are no passes

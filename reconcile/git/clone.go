@@ -18,6 +18,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/filesystem"
 	"github.com/gofrs/flock"
 
+	"headgate.dev/headgate/reconcile/disk"
 	"headgate.dev/headgate/reconcile/git/remote"
 )
 
@@ -35,6 +36,7 @@ type clone struct {
 	dir    string
 	limits Limits
 	server remote.Server // without the address
+	budget *disk.Budget  // may be nil
 
 	fetched bool // see Repository.Fetched
 	*tips
@@ -92,6 +94,9 @@ func (c *clone) resolve(ctx context.Context, at remote.Address, ref string) (fou
 	ctx, cancel := context.WithTimeout(ctx, c.limits.Time)
 	defer cancel()
 	from := c.at(at)
+	if !c.fetched {
+		disk.Use(c.dir)
+	}
 	for tries := 1; ; tries++ {
 		o, trusted, err := c.open()
 		trusted = trusted || c.fetched
@@ -294,15 +299,15 @@ func (c *clone) discard(ctx context.Context) error {
 	if replaced {
 		return nil
 	}
-	// Rename first, because others read without a lock. An earlier process may have been killed here.
-	trash := c.dir + ".old"
-	if err := errors.Join(os.RemoveAll(trash), os.RemoveAll(c.full())); err != nil {
-		return err
+	return disk.Remove(c.dir)
+}
+
+// drop closes the files of the clone when its readers have ended, because the clone was removed.
+func (c *clone) drop() {
+	if c.mu.TryLock() { // otherwise it is being opened, and notices that
+		c.store = nil
+		c.mu.Unlock()
 	}
-	if err := os.Rename(c.dir, trash); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	return os.RemoveAll(trash)
 }
 
 // fetch receives the given objects and everything that they refer to, unless they exist.
@@ -337,7 +342,11 @@ func (c *clone) fetch(ctx context.Context, o *objects, s *session, want ...plumb
 	if ctx.Err() != nil {
 		return s.Explain(ctx, ctx.Err())
 	}
-	return c.add(ctx, o, s, want, missing)
+	err = c.add(ctx, o, s, want, missing)
+	if full, is := errors.AsType[disk.FullError](err); is && full.Large && packs > 0 {
+		return errors.Join(err, disk.Remove(c.dir)) // the packs of many fetches are larger than one of everything
+	}
+	return err
 }
 
 // full returns the temporary path of a clone while its replacement takes its place.
@@ -350,7 +359,7 @@ func (c *clone) replace(ctx context.Context, s *session, want []plumbing.Hash) e
 		ctx, cancel = context.WithTimeout(ctx, time.Until(end)/2)
 		defer cancel()
 	}
-	beside := &clone{dir: c.dir + ".new", limits: c.limits, server: s.Server, tips: newTips()}
+	beside := &clone{dir: c.dir + ".new", limits: c.limits, server: s.Server, budget: c.budget, tips: newTips()}
 	if err := errors.Join(os.RemoveAll(beside.dir), os.RemoveAll(c.full())); err != nil { // left by a killed process
 		return err
 	}
@@ -394,13 +403,15 @@ func (c *clone) add(ctx context.Context, o *objects, s *session, want, missing [
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
+	share, ctx := c.budget.Begin(ctx, c.dir)
+	defer share.End()
 	sent, err := s.Pack(ctx, missing, o.haves(have))
 	if err != nil {
-		return err
+		return share.Explain(err)
 	}
-	err = c.receive(ctx, sent)
+	err = c.receive(ctx, sent, share)
 	if err = errors.Join(err, sent.Close(), c.sweep()); err != nil {
-		return s.explain(ctx, err)
+		return share.Explain(s.explain(ctx, err))
 	}
 	if missing, err := o.missing(want); err != nil || len(missing) > 0 {
 		return errors.Join(err, fmt.Errorf("cannot fetch %s: the server did not send it", missing))

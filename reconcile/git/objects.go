@@ -66,12 +66,25 @@ func openObjects(files billy.Filesystem, limit int64) (*objects, error) {
 		return nil, err
 	}
 	o := &objects{files: files, id: id, limit: limit, recent: &recent{}}
-	o.reopen()
+	o.stores = o.openStores()
 	return o, nil
 }
 
-// reopen opens the stores. Finalizers close the old files, because others may still read them.
+// reopen opens the stores again, unless the directory was removed or replaced: then what was opened can still be read. Finalizers close
+// the old files, because others may still read them.
 func (o *objects) reopen() {
+	stores := o.openStores()
+	_, _ = stores[0].packs() // before the directory may be removed
+	if !o.current() {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stores = stores
+}
+
+// openStores opens the repository's own store, and those from which it borrows.
+func (o *objects) openStores() []*store {
 	var stores []*store
 	var open func(files billy.Filesystem)
 	open = func(files billy.Filesystem) {
@@ -87,9 +100,7 @@ func (o *objects) reopen() {
 		}
 	}
 	open(o.files)
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.stores = stores
+	return stores
 }
 
 func (o *objects) open() []*store {

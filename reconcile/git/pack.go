@@ -23,7 +23,7 @@ import (
 // inflates every delta twice, opens the file for every object and hashes every base.
 type pack struct {
 	index  *idxfile.MemoryIndex
-	file   func() (billy.File, error) // opens the file on first use
+	file   billy.File // is open, so that it can be read after the clone was removed
 	recent *recent
 }
 
@@ -34,10 +34,9 @@ func openPack(dir *dotgit.DotGit, name plumbing.Hash, recent *recent) (_ *pack, 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	p := &pack{
-		index:  idxfile.NewMemoryIndex(),
-		file:   sync.OnceValues(func() (billy.File, error) { return dir.ObjectPack(name) }),
-		recent: recent,
+	p := &pack{index: idxfile.NewMemoryIndex(), recent: recent}
+	if p.file, err = dir.ObjectPack(name); err != nil {
+		return nil, err
 	}
 	if err := idxfile.NewDecoder(f).Decode(p.index); err != nil {
 		return nil, err
@@ -137,10 +136,7 @@ func (p *pack) baseOf(offset int64) int64 {
 
 // size returns the size of the object at an offset.
 func (p *pack) size(offset int64) (int64, error) {
-	in, err := p.at(offset)
-	if err != nil {
-		return 0, err
-	}
+	in := p.at(offset)
 	defer inflaters.Put(in)
 	h, err := readHeader(in, offset)
 	if err != nil || !h.kind.IsDelta() {
@@ -156,10 +152,7 @@ func (p *pack) size(offset int64) (int64, error) {
 
 // stored reads the stored form of the object at an offset.
 func (p *pack) stored(offset, limit int64) (v value, err error) {
-	in, err := p.at(offset)
-	if err != nil {
-		return value{}, err
-	}
+	in := p.at(offset)
 	defer inflaters.Put(in)
 	h, err := readHeader(in, offset)
 	if err != nil {
@@ -175,10 +168,7 @@ func (p *pack) stored(offset, limit int64) (v value, err error) {
 
 // headerAt reads the header of the object at an offset. It resolves the base of a delta that names the base's ID.
 func (p *pack) headerAt(offset int64) (header, error) {
-	in, err := p.at(offset)
-	if err != nil {
-		return header{}, err
-	}
+	in := p.at(offset)
 	defer inflaters.Put(in)
 	h, err := readHeader(in, offset)
 	if err == nil && h.kind == plumbing.REFDeltaObject {
@@ -245,14 +235,10 @@ type inflater struct {
 var inflaters = sync.Pool{New: func() any { return new(inflater) }}
 
 // at returns an inflater that reads from an offset. The caller returns it to the pool.
-func (p *pack) at(offset int64) (*inflater, error) {
-	f, err := p.file()
-	if err != nil {
-		return nil, err
-	}
+func (p *pack) at(offset int64) *inflater {
 	in, _ := inflaters.Get().(*inflater) // the pool holds nothing else
-	in.Reset(io.NewSectionReader(f, offset, math.MaxInt64-offset))
-	return in, nil
+	in.Reset(io.NewSectionReader(p.file, offset, math.MaxInt64-offset))
+	return in
 }
 
 // readOffset decodes the distance to a base, which Git encodes in only one way.

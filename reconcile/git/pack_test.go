@@ -56,7 +56,7 @@ func FuzzPack(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ours := &pack{index: index, file: func() (billy.File, error) { return file, nil }, recent: &recent{}}
+		ours := &pack{index: index, file: file, recent: &recent{}}
 		entries, err := index.EntriesByOffset()
 		if err != nil {
 			t.Fatal(err)

@@ -17,6 +17,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/hash"
+
+	"headgate.dev/headgate/reconcile/disk"
 )
 
 // This package unpacks packs itself. go-git reads every object of a pack into memory, and all bases of a delta. Here
@@ -38,14 +40,14 @@ func (packError) Permanent() bool { return true }
 var errPack = errors.New("cannot unpack what the server sent")
 
 // receive writes a pack to a clone. It first writes a temporary file, which sweep removes.
-func (c *clone) receive(ctx context.Context, sent io.Reader) (err error) {
+func (c *clone) receive(ctx context.Context, sent io.Reader, share *disk.Share) (err error) {
 	dir := filepath.Join(c.dir, "objects", "pack")
 	spool, err := os.CreateTemp(dir, "tmp_pack_")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, spool.Close()) }()
-	if _, err := io.Copy(spool, sent); err != nil {
+	if _, err := io.Copy(share.To(spool), sent); err != nil {
 		return err
 	}
 	in := &intake{ctx: ctx, file: spool, limits: c.limits}
@@ -59,7 +61,7 @@ func (c *clone) receive(ctx context.Context, sent io.Reader) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(in.writeIndex(index), index.Close()); err != nil {
+	if err := errors.Join(in.writeIndex(share.To(index)), index.Close()); err != nil {
 		return err
 	}
 	// The index first, because Git uses a pack as soon as its name ends in .pack.

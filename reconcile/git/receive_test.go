@@ -177,7 +177,7 @@ func TestLongDeltas(t *testing.T) {
 	}
 	runtime.GC()
 	peak := watchHeap(t)
-	if err := c.receive(t.Context(), bytes.NewReader(p.Bytes())); err != nil {
+	if err := c.receive(t.Context(), bytes.NewReader(p.Bytes()), nil); err != nil {
 		t.Fatal(err)
 	}
 	store, _, err := c.open()
@@ -259,7 +259,7 @@ func FuzzReceive(f *testing.F) {
 			if err := os.MkdirAll(filepath.Join(dir, "objects", "pack"), 0o700); err != nil {
 				t.Fatal(err)
 			}
-			err := c.receive(context.Background(), bytes.NewReader(data))
+			err := c.receive(context.Background(), bytes.NewReader(data), nil)
 			if err != nil {
 				if !errors.Is(err, errPack) && !errors.As(err, new(packError)) {
 					t.Errorf("an error of another kind: %v", err)
@@ -334,7 +334,7 @@ func TestReceiveStops(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := c.receive(ctx, io.Reader(bytes.NewReader(p.Bytes()))); !errors.Is(err, context.Canceled) {
+	if err := c.receive(ctx, io.Reader(bytes.NewReader(p.Bytes())), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("receive: %v", err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
+	"headgate.dev/headgate/reconcile/disk"
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/git/remote"
 	"headgate.dev/headgate/reconcile/git/signing"
@@ -61,6 +62,9 @@ type Repository struct {
 
 	// Shared lets this Repository share a clone, and the lists of its refs, with others; nil shares nothing.
 	Shared *Shared
+
+	// Budget bounds the clones in Cache, which it may remove while nothing is fetched into them; nil bounds nothing.
+	Budget *disk.Budget
 
 	Plain     network.Plain     // hosts that get credentials without TLS
 	Verify    Verification      // the signatures that Fetch requires
@@ -354,7 +358,7 @@ func (r *Repository) open(at remote.Address) (_ backend, err error) {
 	}
 	made := func() (backend, error) {
 		if at.Dir == "" {
-			return &clone{dir: place, limits: limits, fetched: r.Fetched, server: remote.Server{Limits: limits.server(), Transport: r.Transport}, tips: newTips()}, nil
+			return &clone{dir: place, limits: limits, budget: r.Budget, fetched: r.Fetched, server: remote.Server{Limits: limits.server(), Transport: r.Transport}, tips: newTips()}, nil
 		}
 		o, err := openLocal(at.Dir, limits.Object)
 		return local{o, newTips()}, err

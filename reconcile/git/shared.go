@@ -57,6 +57,17 @@ func (s *Shared) backend(key sharedKey, made func() (backend, error)) (backend, 
 	return one, nil
 }
 
+// Drop closes the files of a clone that was removed, as soon as nobody reads them.
+func (s *Shared) Drop(place string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, one := range s.used {
+		if c, is := one.backend.(*clone); is && key.place == place {
+			c.drop()
+		}
+	}
+}
+
 // tips holds the last list of the refs of a repository.
 type tips struct {
 	asking   chan struct{} // holds a value while a list is requested

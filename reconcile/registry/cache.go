@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"headgate.dev/headgate/reconcile/disk"
 )
 
 // A cache keeps pulled blobs on disk. A blob is named by its digest, written as a whole, and hashed at every read, so
@@ -21,8 +23,9 @@ import (
 //
 //	sha256/ab/abcd…  tags/abcd….json
 type cache struct {
-	dir   string
-	bytes int64 // maximum size of all blobs; the oldest are deleted
+	dir    string
+	bytes  int64        // maximum size of all blobs; the oldest are deleted
+	budget *disk.Budget // of everything in a directory around it; may be nil
 }
 
 const (
@@ -96,10 +99,10 @@ func (c cache) read(digest string, most int64) ([]byte, error) {
 }
 
 // store stores a blob if its content matches its digest and is not larger than most.
-func (c cache) store(digest string, most int64, from io.Reader) error {
+func (c cache) store(share *disk.Share, digest string, most int64, from io.Reader) error {
 	return c.write(c.blob(digest), func(to io.Writer) error {
 		sum := sha256.New()
-		n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(from, most+1))
+		n, err := io.Copy(io.MultiWriter(share.To(to), sum), io.LimitReader(from, most+1))
 		switch {
 		case err != nil:
 			return err

@@ -42,7 +42,7 @@ func FuzzImage(f *testing.F) {
 		put := func(raw []byte) string {
 			sum := sha256.Sum256(raw)
 			digest := "sha256:" + hex.EncodeToString(sum[:])
-			if err := p.cache.store(digest, int64(len(raw)), bytes.NewReader(raw)); err != nil {
+			if err := p.cache.store(nil, digest, int64(len(raw)), bytes.NewReader(raw)); err != nil {
 				t.Fatal(err)
 			}
 			return digest

@@ -118,7 +118,7 @@ type digested struct {
 
 func newPuller(s *Resolver) *puller {
 	p := &puller{
-		cache:   cache{dir: cmp.Or(s.Cache, s.made.Path), bytes: cacheBytes},
+		cache:   cache{dir: cmp.Or(s.Cache, s.made.Path), bytes: cacheBytes, budget: s.Budget},
 		offline: s.Offline, tags: s.Tags, fork: s.Fork, reach: s.Reach, keys: s.Keychain, hide: s.Hide,
 		keyFiles: s.KeyFiles, trustedRoot: s.TrustedRoot, replies: s.replies,
 	}
@@ -558,7 +558,9 @@ func (p *puller) manifest(ctx context.Context, from origin, digest string) ([]by
 	if len(raw) > metadata {
 		return nil, fmt.Errorf("its manifest is larger than %d bytes", metadata)
 	}
-	return raw, p.cache.store(digest, metadata, bytes.NewReader(raw))
+	share, _ := p.cache.budget.Begin(ctx, p.cache.blob(digest))
+	defer share.End()
+	return raw, p.cache.store(share, digest, metadata, bytes.NewReader(raw))
 }
 
 // have makes sure that a blob is on disk.
@@ -576,6 +578,8 @@ func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) erro
 	if err := p.charge(blob.Size); err != nil {
 		return err
 	}
+	share, ctx := p.cache.budget.Begin(ctx, p.cache.blob(digest))
+	defer share.End()
 	client, _ := p.client(ctx, from.secrets) // the manifest came with it
 	layer, err := client.Layer(ctx, from.Digest(digest))
 	if err != nil {
@@ -585,7 +589,7 @@ func (p *puller) have(ctx context.Context, from origin, blob v1.Descriptor) erro
 	if err != nil {
 		return foreign(err)
 	}
-	return errors.Join(p.cache.store(digest, blob.Size, replying{content}), content.Close())
+	return share.Explain(errors.Join(p.cache.store(share, digest, blob.Size, replying{content}), content.Close()))
 }
 
 // replying is a reader of a registry's data. Its errors do not quote the registry.

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/disk"
 	"headgate.dev/headgate/reconcile/scratch"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
@@ -56,6 +57,9 @@ type Resolver struct {
 	// Images returns the ImageConfigs of the target cluster, or nil if it has no Crossplane. The function is nil
 	// without a cluster.
 	Images func(ctx context.Context) ([]packages.LiveConfig, error)
+
+	// Budget bounds Cache with what is around it; nil bounds nothing.
+	Budget *disk.Budget
 
 	// Ask sends requests to another process, which stores the content in the cache. If it is nil, this process sends
 	// them to the registry.
@@ -273,7 +277,7 @@ func (s *Resolver) Within(reach *Reach) (*Resolver, error) {
 	s.replies = s.replies.or(min(s.Fresh, time.Minute))
 	return &Resolver{
 		Next: s.Next, How: s.How, Cache: dir, Offline: s.Offline, Keychain: s.Keychain, Secret: s.Secret, Hide: s.Hide,
-		KeyFiles: s.KeyFiles, TrustedRoot: s.TrustedRoot, Installed: s.Installed, Images: s.Images, Ask: s.Ask,
+		KeyFiles: s.KeyFiles, TrustedRoot: s.TrustedRoot, Budget: s.Budget, Installed: s.Installed, Images: s.Images, Ask: s.Ask,
 		Keeps: s.Keeps, Tags: s.Tags, Fork: s.Fork, Reach: reach, replies: s.replies,
 	}, nil
 }

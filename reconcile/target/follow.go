@@ -455,7 +455,7 @@ func (f *follower) isolate(s v1alpha1.Sync, by *Isolation) error {
 
 // secondClone returns the repository of a loop with a clone of its own.
 func secondClone(of *git.Repository, cache string, limits git.Limits) *git.Repository {
-	return &git.Repository{URL: of.URL, Path: of.Path, Cache: cache, Auth: of.Auth, Credentials: of.Credentials, Plain: of.Plain, Limits: limits}
+	return &git.Repository{URL: of.URL, Path: of.Path, Cache: cache, Budget: of.Budget, Auth: of.Auth, Credentials: of.Credentials, Plain: of.Plain, Limits: limits}
 }
 
 // An origin is one repository with two limits. Heads must be smaller than their target, because only people with push access can

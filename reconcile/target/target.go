@@ -67,7 +67,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		in.Getenv = os.Getenv
 	}
 	repository := &git.Repository{
-		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache, Plain: in.Plain,
+		URL: s.Spec.Source.Repo, Path: s.Spec.Source.Path, Cache: in.Cache, Budget: in.Budget, Plain: in.Plain,
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
 		Shared: in.Clones,
 	}

@@ -15,6 +15,7 @@ import (
 	"headgate.dev/headgate/reconcile/audit"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/disk"
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/forge"
@@ -44,8 +45,9 @@ type Surroundings struct {
 	// Approvals returns the digests that people approved. Headgate calls it before every plan. If it is nil, the approvals in the
 	// Sync count.
 	Approvals func() approval.Given
-	Cache     string // a directory for clones and waiting statuses; "" uses a temporary directory, and memory
-	Packages  string // a directory for packages; "" uses one in Cache
+	Cache     string       // a directory for clones and waiting statuses; "" uses a temporary directory, and memory
+	Packages  string       // a directory for packages; "" uses one in Cache
+	Budget    *disk.Budget // of Cache; nil bounds nothing
 	// KeyFiles are files with public keys, by their names in an ImageConfig, such as "secret/key". They take precedence over
 	// Secrets. Headgate also uses them for forks, for which it reads no Secrets.
 	KeyFiles map[string]string
@@ -169,7 +171,7 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 		Hide: in.Secret, KeyFiles: in.KeyFiles, TrustedRoot: in.TrustedRoot, Offline: in.Offline, Cache: in.Packages,
 	}
 	if in.Packages == "" && in.Cache != "" {
-		w.packages.Cache = filepath.Join(in.Cache, "packages")
+		w.packages.Cache, w.packages.Budget = filepath.Join(in.Cache, "packages"), in.Budget
 	}
 	if w.Cluster != nil {
 		w.packages.Secret, w.packages.Images, w.packages.Installed = w.Cluster.Secret, w.Cluster.ImageConfigs, w.Cluster.Packages
