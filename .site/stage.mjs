@@ -13,7 +13,7 @@ for (const { from, page } of pages()) {
   let fenced = false
   const text = readFileSync(root + from, 'utf8').split('\n').map(line => {
     if (line.startsWith('```')) fenced = !fenced
-    return fenced ? line : line.replace(/(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)/g, (_, image, label, target) => `${image}[${inner(label, from, page)}](${link(target, from, page)})`)
+    return fenced ? line : flags(line, page).replace(/(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)/g, (_, image, label, target) => `${image}[${inner(label, from, page)}](${link(target, from, page)})`)
   }).join('\n')
   mkdirSync(dirname(out + page), { recursive: true })
   writeFileSync(out + page, text)
@@ -23,6 +23,12 @@ for (const { from, page } of pages()) {
 const schemas = 'reconcile/api/v1alpha1/schemas/'
 mkdirSync(out + 'public/schemas', { recursive: true })
 for (const name of readdirSync(root + schemas)) copyFileSync(root + schemas + name, out + 'public/schemas/' + name)
+
+// flags makes code of the flags in the help of a verb, which is plain text.
+function flags(line, page) {
+  if (!page.startsWith('reference/')) return line
+  return line.split('`').map((part, i) => i % 2 ? part : part.replace(/(?<![\w-])--[a-z][a-z-]*(=[a-z-]+)?/g, '`$&`')).join('`')
+}
 
 // inner rewrites an image inside a link.
 function inner(label, from, page) {
