@@ -59,7 +59,7 @@ type PreviewLoop struct {
 	Requests Requests
 	Interval time.Duration   // between looks
 	Woken    <-chan struct{} // receives when a pull request may have changed; may be nil
-	Most     int             // maximum number of pull requests to preview; default 100
+	Most     int             // maximum number of pull requests to preview; default 1,000
 	OnEvent  func(Event)     // receives what the loop does; may be nil
 	Memory   *PreviewMemory  // what an earlier loop with the same Requests knew; may be nil
 	// Turn waits until a preview in a process of its own may begin, and returns a function that ends its turn. It is nil if only the loop
@@ -98,7 +98,7 @@ type followedSync struct {
 }
 
 const (
-	mostRequests = 100
+	mostRequests = 1000             // as many as a listing of a forge has
 	mostTries    = 6                // tries of a head that cannot be fetched before the preview reports it: about five minutes
 	aCall        = 30 * time.Second // the timeout of a request to the forge
 	looksBetween = 10               // looks between requests for comments, if the forge does not show new ones
@@ -556,8 +556,8 @@ func (l *previewing) again(k *previewedPull, s PreviewedSync, err error) bool {
 		if refusal, ok := errors.AsType[interface {
 			error
 			TokenRefused() bool
-		}](silent.error); ok && refusal.TokenRefused() { // the token may be rotated soon
-			return k.mayTry()
+		}](silent.error); ok && refusal.TokenRefused() { // until the token is replaced, however long that takes
+			return true
 		}
 	}
 	switch {

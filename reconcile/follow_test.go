@@ -482,6 +482,28 @@ func TestFollowerRefused(t *testing.T) {
 	})
 }
 
+// tokenError refuses a token, which someone may replace.
+type tokenError struct{}
+
+func (tokenError) Error() string      { return "403 Forbidden" }
+func (tokenError) TokenRefused() bool { return true }
+
+// Nobody pushes again because a token was revoked. When it is replaced, each head gets its preview, and was read once.
+func TestFollowerTokenIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		y := newPullForge(seven)
+		y.run(t, nil)
+		y.happens(time.Second)
+		y.set(func() {
+			y.unsaid, y.open = tokenError{}, []Request{{Number: 9, Head: "h7", Target: "main"}}
+		})
+		y.happens(24 * time.Hour)
+		y.set(func() { y.unsaid = nil })
+		expect(t, "The preview is published when the token is replaced.", y.happens(10*time.Minute), "9 pending", "9 h7 "+changes)
+		expect(t, "Then it stays.", y.happens(time.Hour))
+	})
+}
+
 func TestFollowerFork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fork := Request{Number: 8, Head: "h8", Target: "main", Fork: true}
@@ -512,7 +534,7 @@ func TestFollowerForkAllowed(t *testing.T) {
 func TestFollowerMany(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var open []Request
-		for n := 300; n > 0; n-- {
+		for n := 1200; n > 0; n-- {
 			open = append(open, Request{Number: n, Head: fmt.Sprint("h", n), Target: "main", Fork: n > 20})
 		}
 		y := newPullForge(open...)
@@ -523,11 +545,11 @@ func TestFollowerMany(t *testing.T) {
 				lines = append(lines, s)
 			}
 		}
-		if len(lines) != mostRequests || !strings.HasPrefix(lines[0], "20 h20 ") || !strings.HasPrefix(lines[20], "300 h300 ") || !strings.HasPrefix(lines[99], "221 h221 ") {
+		if len(lines) != mostRequests || !strings.HasPrefix(lines[0], "20 h20 ") || !strings.HasPrefix(lines[20], "1200 h1200 ") || !strings.HasPrefix(lines[999], "221 h221 ") {
 			t.Errorf("Those of people who may push come first, then the newest of the others: %d, %q", len(lines), lines)
 		}
 		told := slices.DeleteFunc(y.events, func(e Event) bool { return e.Kind != PullsFailed })
-		if len(told) != 1 || told[0].Err.Error() != "300 pull requests are open: the newest 100 are previewed, those of forks last" {
+		if len(told) != 1 || told[0].Err.Error() != "1200 pull requests are open: the newest 1000 are previewed, those of forks last" {
 			t.Errorf("That there are more is told, once: %v", told)
 		}
 	})
