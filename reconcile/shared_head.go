@@ -9,7 +9,7 @@ import (
 )
 
 // Several pull requests can have one head, and a forge keeps one status for a commit and a context. So a status is that of a head
-// and of the targets of the pull requests that decide about it. See ADR 72.
+// and of the targets of the pull requests that decide about it. See ADR 64.
 
 // A counter is a Requests that knows the authors of pull requests.
 type counter interface {

@@ -388,6 +388,7 @@ func TestPackageComments(t *testing.T) {
 // Readers find a decision by its number, in the index of its folder, and through every link to it.
 func TestDecisionRecords(t *testing.T) {
 	title := regexp.MustCompile(`^# (\d+)\. (.+)`)
+	folded := regexp.MustCompile(`(?m)^- (\d+): folded into \[(\d+)\]\((.+)\)$`)
 	var numbers []int
 	for _, folder := range []string{"render/adr", "reconcile/adr"} {
 		index := readFile(t, path.Join(folder, "README.md"))
@@ -411,11 +412,18 @@ func TestDecisionRecords(t *testing.T) {
 				t.Errorf("%s/README.md lacks %s", folder, entry)
 			}
 		}
+		for _, gone := range folded.FindAllStringSubmatch(index, -1) {
+			n, err := strconv.Atoi(gone[1])
+			if err != nil || !strings.HasPrefix(gone[3], fmt.Sprintf("%04s-", gone[2])) {
+				t.Errorf("%s/README.md: %s", folder, gone[0])
+			}
+			numbers = append(numbers, n)
+		}
 	}
 	slices.Sort(numbers)
 	for i, n := range numbers {
 		if n != i+1 {
-			t.Fatalf("the numbers of decisions, over both folders, go from 1 to %d without a gap: %v", len(numbers), numbers)
+			t.Fatalf("the numbers of decisions, over both folders and with those that are folded into others, go from 1 to %d without a gap: %v", len(numbers), numbers)
 		}
 	}
 	link := regexp.MustCompile(`\]\(((?:[\w.-]+/)*\d{4}-[\w-]+\.md)\)`)

@@ -10,7 +10,7 @@ import (
 )
 
 // claimed replaces the bumps of packages whose content only the new commit keeps. They count as unknown, because the author of
-// the commit wrote that content and no registry confirms it. The report shows their changes all the same. See ADR 65.
+// the commit wrote that content and no registry confirms it. The report shows their changes all the same. See ADR 22.
 func claimed(all []plan.Bump, base, want render.Desired) []plan.Bump {
 	for _, claim := range want.Claims(base) {
 		p := claim.Package

@@ -9,7 +9,7 @@ import (
 )
 
 // A verdict is for a commit and the targets of its pull requests, and a forge stores a status for a commit only. So the description
-// of a preview's status ends in its targets. See ADR 72.
+// of a preview's status ends in its targets. See ADR 64.
 
 // maxInto is the maximum number of runes that the targets take in a description.
 const maxInto = 60

@@ -20,7 +20,7 @@ import (
 )
 
 // A lock can keep the content of a package, without the schemas of inactive definitions. A comparison of commits reads that content
-// if it cannot get the image. See ADR 65.
+// if it cannot get the image. See ADR 22.
 //
 //	headgate.lock.yaml               source, version, digest of the image, hash of the file
 //	.headgate/schemas/NAME-HASH.txt  the digest of the image again, and the documents
