@@ -1,6 +1,16 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// bashWithout lets the script of bash work where the package bash-completion is absent.
+//
+//go:embed completion.bash
+var bashWithout string
 
 func newCompletion(t *terminal) *cobra.Command {
 	return &cobra.Command{
@@ -14,6 +24,9 @@ func newCompletion(t *terminal) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch root := cmd.Root(); args[0] {
 			case "bash":
+				if _, err := fmt.Fprint(t.out, bashWithout); err != nil {
+					return err
+				}
 				return root.GenBashCompletionV2(t.out, true)
 			case "zsh":
 				return root.GenZshCompletion(t.out)
