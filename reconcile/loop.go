@@ -402,7 +402,7 @@ func (r *running) endPass(why error) {
 func (r *running) passed(because Because, result report.Report, err error, h heard) time.Duration {
 	pushed := h.newest.pushed && h.newest.revision != r.current()
 	r.next = r.due(engine.Event{
-		Kind: engine.Passed, Why: because, Failed: err != nil && !ofCommit(err), Refused: result.Summary.Failed > 0, Soon: r.soon,
+		Kind: engine.Passed, Why: because, Failed: err != nil && !ofCommit(err), Refused: result.Summary.Failed+result.Summary.NotReady > 0, Soon: r.soon,
 		Drifted: r.fresh(), Fresh: pushed, Needed: h.needed && err == nil,
 	}).State
 	if r.next.Why == Commit || r.next.Why == Needed {

@@ -48,7 +48,8 @@ type world struct {
 	wanted     render.Desired
 	observe    func(ctx context.Context) error
 	apply      func(ctx context.Context) error
-	refuses    error // of each object that is sent
+	refuses    error         // of each object that is sent
+	unready    reason.Reason // of each object that is sent
 	owner      render.Owner
 	upstream   facts.Upstream // the state that Crossplane has created
 	publish    error
@@ -153,7 +154,7 @@ func (w *world) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) 
 	}
 	var done []plan.Outcome
 	for _, s := range p.Steps {
-		done = append(done, plan.Outcome{ID: s.ID, Action: s.Action, Err: w.refuses})
+		done = append(done, plan.Outcome{ID: s.ID, Action: s.Action, Err: w.refuses, NotReady: w.unready})
 	}
 	return done, nil
 }
@@ -549,28 +550,35 @@ func TestBackOff(t *testing.T) {
 	})
 }
 
-// An object that the API server refuses is no failure of the pass, but an hour is too long until the next try.
+// An object that the API server refuses, or that is not ready in time, is no failure of the pass, but an hour is too long until the next try.
 func TestRefusedObjects(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld()
-		w.refuses = errBoom
-		l := w.loop()
-		l.Interval = time.Hour
-		w.run(t, l)
-		time.Sleep(4 * time.Hour)
-		passes := w.received(Passed)
-		for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60} {
-			if got := passes[i].Next.Minutes() / float64(want); passes[i].Err != nil || got < 0.9 || got > 1.1 {
-				t.Errorf("The pause after pass %d is %s, want about %d minutes; error %v", i+1, passes[i].Next, want, passes[i].Err)
-			}
-		}
-		w.set(func() { w.refuses = nil })
-		time.Sleep(67 * time.Minute)
-		passes = w.received(Passed)
-		if last := passes[len(passes)-1]; last.Report.Summary.Failed > 0 || last.Next < 50*time.Minute {
-			t.Errorf("Once it is accepted, the next pass begins after the interval: %s, %+v", last.Next, last.Report.Summary)
-		}
-	})
+	for name, edit := range map[string]func(*world){
+		"Refused":  func(w *world) { w.refuses = errBoom },
+		"NotReady": func(w *world) { w.unready = reason.Failed.With("boom") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				edit(w)
+				l := w.loop()
+				l.Interval = time.Hour
+				w.run(t, l)
+				time.Sleep(4 * time.Hour)
+				passes := w.received(Passed)
+				for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60} {
+					if got := passes[i].Next.Minutes() / float64(want); passes[i].Err != nil || got < 0.9 || got > 1.1 {
+						t.Errorf("The pause after pass %d is %s, want about %d minutes; error %v", i+1, passes[i].Next, want, passes[i].Err)
+					}
+				}
+				w.set(func() { w.refuses, w.unready = nil, reason.Reason{} })
+				time.Sleep(67 * time.Minute)
+				passes = w.received(Passed)
+				if last := passes[len(passes)-1]; last.Report.Summary.Failed+last.Report.Summary.NotReady > 0 || last.Next < 50*time.Minute {
+					t.Errorf("Once it is accepted, the next pass begins after the interval: %s, %+v", last.Next, last.Report.Summary)
+				}
+			})
+		})
+	}
 }
 
 func TestFetchError(t *testing.T) {

@@ -55,7 +55,7 @@ type Event struct {
 
 	Why     Trigger       // of the pass that ended; of Stopped: or of the one that it made way for
 	Failed  bool          // for a reason that may be gone in the next pass. A commit that cannot be applied is no failure
-	Refused bool          // the API server refused objects, perhaps for a reason outside of the commit: their CRD was being deleted
+	Refused bool          // the API server refused objects, or they were not ready in time, perhaps for a reason outside of the commit: their CRD was being deleted
 	Soon    time.Duration // the pass asks for the next one after this time, if that is less than the interval
 }
 
@@ -112,7 +112,7 @@ type Schedule struct {
 //	Passed    another sync needs a pass, and this one succeeded   at once: another sync
 //	Passed    it failed                                           after a pause that doubles with every failure: retry
 //	Passed    objects differ that it did not check                after a moment, or the pause of a fight: drift
-//	Passed    the API server refused objects                      after a minute that doubles with every such pass: retry
+//	Passed    objects were refused, or not ready in time          after a minute that doubles with every such pass: retry
 //	Passed    otherwise, also with holds                          after the interval, or sooner if the pass asks for that: interval
 //
 // No pause is longer than the interval, except the one after failures. That of refused objects begins anew with every commit.
