@@ -71,6 +71,7 @@ export const menu = [
       { text: 'Helm chart', page: 'operations/chart.md', from: 'examples/chart/README.md' },
       { text: 'Operate', page: 'operations/operate.md', from: 'examples/operate/README.md' },
       { text: 'Security', page: 'security.md', from: '.github/SECURITY.md' },
+      { text: 'Security of the controller', page: 'operations/controller-security.md', from: 'examples/controller/security.md' },
       { text: 'Figures', page: 'figures.md', from: 'fixtures/bench/README.md' },
     ],
   },

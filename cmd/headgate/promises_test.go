@@ -71,8 +71,6 @@ var promisesOf = map[string][]promise{
 		{"compares which kinds a package activates, and that Crossplane installs exactly this image", []string{"reconcile/guard TestAllowedActivations", "reconcile/guard TestPullPolicyOfAnotherManager"}},
 		// Two processes.
 		{"A sync is applied by the process that holds its lease.", []string{"reconcile/cluster TestOneWriter"}},
-		{"The NetworkPolicies of an installation open DNS, the ports 22, 443 and 6443", []string{"reconcile/install TestNetwork", "fixtures/controller TestNetworkToFlux"}},
-		{"they are no boundary", []string{"reconcile/install TestShardsDoNotOverlap"}},
 		{"A process reads the lease before each tier and after each slow answer", []string{"reconcile/cluster TestStolenLease", "reconcile/cluster TestStolenLeaseBeforeARepetition"}},
 		{"not by the clock.", []string{"reconcile/cluster TestClocksDiffer", "reconcile/cluster TestTouchedLease"}},
 		{"A process that has lost its lease sends nothing more.", []string{"reconcile/cluster TestLostLease", "reconcile/cluster TestStolenLease"}},
@@ -97,6 +95,10 @@ var promisesOf = map[string][]promise{
 		{"They show only plain words of its error lines", []string{"reconcile/git TestShowable"}},
 		{"at most 4 KiB, without control characters, without the credentials of the request, and without the values of Secrets in it.", []string{"reconcile/cluster TestDiscreet"}},
 		{"messages show only the name of the webhook.", []string{"reconcile/cluster TestDiscreet"}},
+	},
+	"examples/controller/security.md": {
+		{"The NetworkPolicies of an installation open DNS, the ports 22, 443 and 6443", []string{"reconcile/install TestNetwork", "fixtures/controller TestNetworkToFlux"}},
+		{"they are no boundary", []string{"reconcile/install TestShardsDoNotOverlap"}},
 	},
 	"reconcile/manual": {
 		{"Every prune passes every guard.", []string{"reconcile/guard TestManyBesideExternal", "reconcile/guard TestApprovedPastOthers"}},
