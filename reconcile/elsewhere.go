@@ -19,6 +19,7 @@ type Elsewhere struct {
 	Member
 
 	Planned string // the newest commit that it has planned; "" if that is not known
+	Branch  string // the branch of Planned; "" if that is not known
 	Moves
 	More    bool      // whether it takes over more than Takes
 	Tried   string    // the newest commit that it could not plan; "" for every commit
@@ -45,7 +46,7 @@ func (p *Peers) See(of inventory.Sync, shows Elsewhere) {
 	case reflect.DeepEqual(*m.elsewhere, shows):
 		return
 	}
-	m.Member, m.elsewhere, m.revision, m.tried, m.broken = shows.Member, &shows, shows.Planned, shows.Tried, nil
+	m.Member, m.elsewhere, m.revision, m.branch, m.tried, m.broken = shows.Member, &shows, shows.Planned, shows.Branch, shows.Tried, nil
 	if shows.Broken != "" {
 		m.broken = errors.New(shows.Broken)
 	}
@@ -76,15 +77,15 @@ func givenUp(p plan.Plan) []string {
 	return all
 }
 
-// Moves returns the objects that move to a sync of this process or from it, and its newest commit.
-func (p *Peers) Moves(of inventory.Sync) (revision string, all Moves) {
+// Shows returns what the processes of other syncs must know about a sync of this process. It has planned nothing if it is not known.
+func (p *Peers) Shows(of inventory.Sync) Elsewhere {
 	m := p.member(of)
 	if m == nil {
-		return "", Moves{}
+		return Elsewhere{}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return m.revision, m.moves
+	return Elsewhere{Member: m.Member, Planned: m.revision, Branch: m.branch, Moves: m.moves}
 }
 
 func (p *Peers) tell(of inventory.Sync) {

@@ -32,10 +32,13 @@ type Peers struct {
 // A Member describes a sync that joins Peers.
 type Member struct {
 	Repository string                      // the same for every spelling of its URL
-	Cluster    string                      // that the sync applies to; "" is that of the process
+	Cluster    string                      // that the sync applies to; "" is that of the process, and AnyCluster is not known
 	Ref        string                      // that the sync follows; "" is the default branch
 	Declare    func(context.Context) error // the sync's Declare; only called with InTurn
 }
+
+// AnyCluster is the cluster of a sync of which nothing shows where it applies: it may be any.
+const AnyCluster = "any"
 
 // A member is one of the syncs.
 type member struct {
@@ -209,20 +212,24 @@ func firstLine(err error) string {
 	return line
 }
 
-// sharesBranch reports whether two syncs of a cluster follow the same branch of the same repository, so that one commit changes both. asks has
-// rendered a commit.
+// sharesBranch reports whether two syncs of a cluster follow the same branch of the same repository, so that one commit changes both. What is
+// not known may be the same: then a prune waits, and deletes nothing that moves. Forges ignore the case of names.
 func (m *member) sharesBranch(asks *member) bool {
-	switch {
-	case m.Repository != asks.Repository, m.Cluster != asks.Cluster:
+	if !strings.EqualFold(m.Repository, asks.Repository) || m.Cluster != asks.Cluster && m.Cluster != AnyCluster {
 		return false
-	case m.Ref == asks.Ref:
-		return true
-	case m.elsewhere != nil: // nothing shows which branch is behind its Ref
-		return false
-	case m.declares == nil: // the name of the default branch is not known yet
-		return m.Ref == "" || asks.Ref == ""
 	}
-	return m.branch != "" && m.branch == asks.branch
+	ours, theirs := asks.follows(), m.follows()
+	return ours == theirs || ours == "" || theirs == ""
+}
+
+// follows returns the branch that a sync follows, or what it follows instead of one; "" if that is the default branch, and its name is not
+// known yet.
+func (m *member) follows() string {
+	ref := strings.TrimPrefix(strings.TrimPrefix(m.Ref, "refs/"), "heads/")
+	if ref == "HEAD" {
+		ref = ""
+	}
+	return cmp.Or(m.branch, ref)
 }
 
 // A wait describes what a sync waits for.

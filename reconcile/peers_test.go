@@ -92,6 +92,49 @@ func TestPeersAreWaitedFor(t *testing.T) {
 	}
 }
 
+// A prune must wait for each sync that the same commit may change, however its Sync is written; and for no other one.
+func TestSpellings(t *testing.T) {
+	main := Member{Repository: "git.example.org/platform", Ref: "main"}
+	with := func(edit func(*Member)) Member {
+		m := main
+		edit(&m)
+		return m
+	}
+	ref := func(ref string) Member { return with(func(m *Member) { m.Ref = ref }) }
+	for name, tc := range map[string]struct {
+		ours, theirs   Member
+		branch, behind string // of what they have rendered
+		shares         bool
+	}{
+		"Same":            {ours: main, theirs: main, shares: true},
+		"Full":            {ours: main, theirs: ref("refs/heads/main"), branch: "main", shares: true},
+		"Heads":           {ours: ref("heads/main"), theirs: main, branch: "main", shares: true},
+		"BothFull":        {ours: ref("refs/heads/main"), theirs: ref("refs/heads/main"), branch: "main", shares: true},
+		"Default":         {ours: main, theirs: ref(""), branch: "main", shares: true},
+		"Head":            {ours: main, theirs: ref("HEAD"), branch: "main", shares: true},
+		"DefaultKnown":    {ours: main, theirs: ref("HEAD"), branch: "main", behind: "main", shares: true},
+		"OtherDefault":    {ours: main, theirs: ref(""), branch: "main", behind: "trunk"},
+		"OursIsDefault":   {ours: ref(""), theirs: main, branch: "main", shares: true},
+		"OursIsAnother":   {ours: ref(""), theirs: main, branch: "trunk"},
+		"OtherBranch":     {ours: main, theirs: ref("prod"), branch: "main"},
+		"OtherFull":       {ours: main, theirs: ref("refs/heads/prod"), branch: "main"},
+		"Tag":             {ours: main, theirs: ref("refs/tags/main"), branch: "main"},
+		"SameTag":         {ours: ref("v1"), theirs: ref("v1"), shares: true},
+		"Range":           {ours: ref("semver:>=1"), theirs: main},
+		"Case":            {ours: main, theirs: with(func(m *Member) { m.Repository = "git.example.org/Platform" }), branch: "main", shares: true},
+		"OtherRepository": {ours: main, theirs: with(func(m *Member) { m.Repository += "s" }), branch: "main"},
+		"CaseOfABranch":   {ours: main, theirs: ref("Main"), branch: "main"},
+		"OtherCluster":    {ours: main, theirs: with(func(m *Member) { m.Cluster = "far" }), branch: "main"},
+		"SameCluster":     {ours: with(func(m *Member) { m.Cluster = "far" }), theirs: with(func(m *Member) { m.Cluster = "far" }), branch: "main", shares: true},
+		"AnyCluster":      {ours: main, theirs: with(func(m *Member) { m.Cluster = AnyCluster }), branch: "main", shares: true},
+	} {
+		ours, theirs := &member{Member: tc.ours, branch: tc.branch}, &member{Member: tc.theirs, branch: tc.behind}
+		if got := theirs.sharesBranch(ours); got != tc.shares {
+			t.Errorf("%s: one commit changes both: %t, want %t", name, got, tc.shares)
+		}
+	}
+}
+
 // A wait is for one commit: the next one may move other objects.
 func TestEveryCommitIsWaitedForAnew(t *testing.T) {
 	p := &Peers{}
@@ -118,15 +161,18 @@ func TestPeersElsewhere(t *testing.T) {
 		over   bool // the wait is over
 		want   []facts.Peer
 	}{
-		"Planned":     {reason: "The object moves to it.", shows: Elsewhere{Member: main, Planned: "new", Moves: moves}, want: []facts.Peer{{Sync: another, Elsewhere: true, Declares: none, Takes: takes, Gives: nothing}}},
-		"Behind":      {reason: "The commit may declare the object there.", shows: Elsewhere{Member: main, Planned: "old"}, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing}}},
-		"BehindLong":  {reason: "Its process is away, and comes back.", shows: Elsewhere{Member: main, Planned: "old"}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing}}},
-		"Broken":      {reason: "It may be corrected.", shows: Elsewhere{Member: main, Tried: "new", Broken: "boom"}, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing, Reason: "boom"}}},
-		"BrokenLong":  {reason: "It does not stop prunes for ever, and what it took over before counts.", shows: Elsewhere{Member: main, Planned: "old", Moves: moves, Tried: "new", Broken: "boom"}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Declares: none, Takes: takes, Gives: nothing}}},
-		"BrokenOther": {reason: "It has not tried this commit.", shows: Elsewhere{Member: main, Tried: "old", Broken: "boom"}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing, Reason: "boom"}}},
-		"More":        {reason: "It does not show all that it takes over.", shows: Elsewhere{Member: main, Planned: "new", Moves: moves, More: true}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: takes, Gives: nothing}}},
-		"OtherBranch": {reason: "One commit cannot change both.", shows: Elsewhere{Member: Member{Repository: "repo"}}},
-		"OtherPlace":  {reason: "They do not write the same objects.", shows: Elsewhere{Member: Member{Repository: "repo", Ref: "main", Cluster: "far"}}},
+		"Planned":      {reason: "The object moves to it.", shows: Elsewhere{Member: main, Planned: "new", Moves: moves}, want: []facts.Peer{{Sync: another, Elsewhere: true, Declares: none, Takes: takes, Gives: nothing}}},
+		"Behind":       {reason: "The commit may declare the object there.", shows: Elsewhere{Member: main, Planned: "old"}, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing}}},
+		"BehindLong":   {reason: "Its process is away, and comes back.", shows: Elsewhere{Member: main, Planned: "old"}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing}}},
+		"Broken":       {reason: "It may be corrected.", shows: Elsewhere{Member: main, Tried: "new", Broken: "boom"}, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing, Reason: "boom"}}},
+		"BrokenLong":   {reason: "It does not stop prunes for ever, and what it took over before counts.", shows: Elsewhere{Member: main, Planned: "old", Moves: moves, Tried: "new", Broken: "boom"}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Declares: none, Takes: takes, Gives: nothing}}},
+		"BrokenOther":  {reason: "It has not tried this commit.", shows: Elsewhere{Member: main, Tried: "old", Broken: "boom"}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing, Reason: "boom"}}},
+		"More":         {reason: "It does not show all that it takes over.", shows: Elsewhere{Member: main, Planned: "new", Moves: moves, More: true}, over: true, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: takes, Gives: nothing}}},
+		"OtherBranch":  {reason: "One commit cannot change both.", shows: Elsewhere{Member: Member{Repository: "repo", Ref: "prod"}}},
+		"OtherDefault": {reason: "The default branch has another name.", shows: Elsewhere{Member: Member{Repository: "repo"}, Planned: "old", Branch: "trunk"}},
+		"AnyDefault":   {reason: "The default branch may have this name.", shows: Elsewhere{Member: Member{Repository: "repo"}}, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing}}},
+		"AnyPlace":     {reason: "Its kubeconfig may name this cluster by another address.", shows: Elsewhere{Member: Member{Repository: "repo", Ref: "main", Cluster: AnyCluster}}, want: []facts.Peer{{Sync: another, Elsewhere: true, Takes: nothing, Gives: nothing}}},
+		"OtherPlace":   {reason: "They do not write the same objects.", shows: Elsewhere{Member: Member{Repository: "repo", Ref: "main", Cluster: "far"}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -189,8 +235,8 @@ func TestOlderCommitDeclaresNothing(t *testing.T) {
 	p.declared(asking, desired("new", "main"), both, []string{"ConfigMap/team/moves"})
 	p.fetched(asking, errors.New("waits"))
 	p.declared(asking, desired("old", "main"), last, nil)
-	if revision, moves := p.Moves(asking); revision != "new" || len(moves.Takes) != 1 || !p.Knows(asking, "new") {
-		t.Errorf("it declares %s, and %v moves", revision, moves)
+	if shows := p.Shows(asking); shows.Planned != "new" || shows.Branch != "main" || len(shows.Takes) != 1 || !p.Knows(asking, "new") {
+		t.Errorf("%+v", shows)
 	}
 	p.fetched(asking, nil)
 	p.declared(asking, desired("old", "main"), last, nil)

@@ -545,3 +545,63 @@ func TestReleaseIsRefused(t *testing.T) {
 	w.carry(t, facts.Terms{}, commit)
 	free(t, was, w.mustGet(t, configMaps, space, "leaves"))
 }
+
+// After a release nobody owns the object, and its fields have no manager. A sync that declares it later adopts it as any object without an
+// owner, with another value too, and prunes what leaves the commit again. A sync that may not adopt is refused.
+func TestReleasedObjectIsAdopted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		another bool
+		terms   facts.Terms
+		refused bool
+		kubectl bool
+	}{
+		"Kubectl":     {reason: "So it is for other tools.", kubectl: true},
+		"SameSync":    {reason: "It is an object without an owner for the sync that released it, too."},
+		"AnotherSync": {reason: "So it is for every sync.", another: true},
+		"Refused":     {reason: "The Sync adopts nothing.", another: true, terms: facts.Terms{Adoption: facts.AdoptNone}, refused: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			space := w.sync.Namespace + "-app"
+			leaves := configMap(space, "leaves", "1")
+			w.carry(t, facts.Terms{}, want(t, namespace(space), configMap(space, "stays", "1"), leaves))
+			was := w.mustGet(t, configMaps, space, "leaves")
+			release := facts.Terms{Release: []string{"ConfigMap/" + space + "/leaves"}}
+			if result := w.carry(t, release, want(t, namespace(space), configMap(space, "stays", "1"))); result.Summary.Released != 1 {
+				t.Fatalf("it is not released: %v", ended(result))
+			}
+			free(t, was, w.mustGet(t, configMaps, space, "leaves"))
+
+			by, beside := *w, []*unstructured.Unstructured{namespace(space), configMap(space, "stays", "1")}
+			if tc.another {
+				by.sync.Name, beside = "other", []*unstructured.Unstructured{configMap(space, "theirs", "1")}
+			}
+			if tc.kubectl {
+				applied, err := w.at(configMaps, space).Apply(t.Context(), "leaves", configMap(space, "leaves", "2"), metav1.ApplyOptions{FieldManager: "kubectl"})
+				if err != nil || applied.GetUID() != was.GetUID() {
+					t.Errorf("%s\n%v", tc.reason, err)
+				}
+				return
+			}
+			result := by.carry(t, tc.terms, want(t, append(beside, configMap(space, "leaves", "2"))...))
+			is := w.mustGet(t, configMaps, space, "leaves")
+			data, _ := is.Object["data"].(map[string]any)
+			if tc.refused {
+				if data["key"] != "1" || result.Verdict.ExitCode != 3 {
+					t.Errorf("%s\n%v: %v, exit %d", tc.reason, data, ended(result), result.Verdict.ExitCode)
+				}
+				return
+			}
+			if result.Verdict.ExitCode != 0 || is.GetUID() != was.GetUID() || data["key"] != "2" || is.GetLabels()[inventory.SyncLabel] != by.sync.Key() {
+				t.Fatalf("%s\n%v: %v, exit %d", tc.reason, is.Object, ended(result), result.Verdict.ExitCode)
+			}
+			if again := by.carry(t, tc.terms, want(t, append(beside, configMap(space, "leaves", "2"))...)); len(ended(again)) > 0 || again.Verdict.ExitCode != 0 {
+				t.Errorf("%s\nonce more: %v", tc.reason, ended(again))
+			}
+			if result := by.carry(t, tc.terms, want(t, beside...)); result.Summary.Pruned != 1 {
+				t.Errorf("%s\nit leaves the commit: %v", tc.reason, ended(result))
+			}
+		})
+	}
+}

@@ -107,7 +107,7 @@ type controller struct {
 	events chan *core.Event
 
 	identities intern.Map[string, rest.Config] // by user name
-	remotes    intern.Map[remote, rest.Config]
+	remotes    intern.Map[remote, reached]
 
 	mu       sync.Mutex
 	subjects map[inventory.Sync]*subject
@@ -154,6 +154,7 @@ func Run(ctx context.Context, o Options) error {
 	if c.own, err = ownName(ctx, o.Config); err != nil {
 		return err
 	}
+	c.Around.Home = uidOf(ctx, o.Config)
 	if o.isShard() {
 		o.Around.Peers.Tell = c.tell
 	}

@@ -1,6 +1,8 @@
 package controller
 
 import (
+	"cmp"
+
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/fleet"
@@ -19,13 +21,20 @@ func (c *controller) moves(s *v1alpha1.Sync, before *v1alpha1.Moves) *v1alpha1.M
 	if !c.isShard() {
 		return nil
 	}
-	revision, all := c.Around.Peers.Moves(fleet.NameOf(*s))
-	if revision == "" {
+	all := c.Around.Peers.Shows(fleet.NameOf(*s))
+	if all.Planned == "" {
 		return before
 	}
 	takes, gives := min(len(all.Takes), v1alpha1.MostMoves), min(len(all.Gives), v1alpha1.MostMoves)
-	return &v1alpha1.Moves{Revision: revision, Takes: all.Takes[:takes], More: len(all.Takes) - takes, Gives: all.Gives[:gives]}
+	moves := &v1alpha1.Moves{Revision: all.Planned, Branch: all.Branch, Takes: all.Takes[:takes], More: len(all.Takes) - takes, Gives: all.Gives[:gives]}
+	if s.Spec.KubeConfig != nil {
+		moves.Cluster = cmp.Or(all.Cluster, thisCluster)
+	}
+	return moves
 }
+
+// thisCluster is what a Sync shows whose kubeconfig names the cluster of the controller.
+const thisCluster = "this"
 
 // tell makes a Sync of this shard show what moves.
 func (c *controller) tell(of inventory.Sync) {
@@ -76,8 +85,18 @@ func (c *controller) meet(s *v1alpha1.Sync) {
 func elsewhere(s v1alpha1.Sync) (reconcile.Elsewhere, bool) {
 	shows, writes := target.Elsewhere(s)
 	of := s.Status
+	if s.Spec.KubeConfig != nil {
+		shows.Cluster = reconcile.AnyCluster
+	}
 	if m := of.Moves; m != nil && of.ObservedGeneration == s.Generation {
-		shows.Planned, shows.Takes, shows.Gives, shows.More = m.Revision, m.Takes, m.Gives, m.More > 0
+		shows.Planned, shows.Branch, shows.Takes, shows.Gives, shows.More = m.Revision, m.Branch, m.Takes, m.Gives, m.More > 0
+		switch m.Cluster {
+		case "":
+		case thisCluster:
+			shows.Cluster = ""
+		default:
+			shows.Cluster = m.Cluster
+		}
 	}
 	if n := len(of.Passes); n > 0 {
 		shows.Changed = of.Passes[n-1].Ended.Time

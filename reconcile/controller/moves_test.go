@@ -18,6 +18,16 @@ func TestElsewhere(t *testing.T) {
 	member := reconcile.Member{Repository: "git.example.org/platform", Ref: "main"}
 	moves := &v1alpha1.Moves{Revision: "new", Takes: []string{"ConfigMap/team/moves"}, Gives: []string{"ConfigMap/team/leaves"}}
 	planned := reconcile.Elsewhere{Member: member, Planned: "new", Moves: reconcile.Moves{Takes: moves.Takes, Gives: moves.Gives}}
+	far := func(cluster, planned string) reconcile.Elsewhere {
+		to := member
+		to.Cluster = cluster
+		return reconcile.Elsewhere{Member: to, Planned: planned}
+	}
+	remote := func(cluster string) func(s *v1alpha1.Sync) {
+		return func(s *v1alpha1.Sync) {
+			s.Spec.KubeConfig, s.Status.Moves = &v1alpha1.KubeConfig{}, &v1alpha1.Moves{Revision: "new", Cluster: cluster}
+		}
+	}
 	cases := map[string]struct {
 		reason string
 		change func(s *v1alpha1.Sync)
@@ -40,7 +50,10 @@ func TestElsewhere(t *testing.T) {
 		}, want: reconcile.Elsewhere{Member: member, Planned: "new", Moves: reconcile.Moves{Takes: moves.Takes, Gives: moves.Gives}, Broken: "Stalled"}},
 		"Suspended": {reason: "It takes over nothing.", change: func(s *v1alpha1.Sync) { s.Spec.Suspend = true }, none: true},
 		"Observes":  {reason: "It takes over nothing.", change: func(s *v1alpha1.Sync) { s.Spec.ManagementPolicy = v1alpha1.PolicyObservable }, none: true},
-		"Remote":    {reason: "It applies to another cluster.", change: func(s *v1alpha1.Sync) { s.Spec.KubeConfig = &v1alpha1.KubeConfig{} }, none: true},
+		"Remote":    {reason: "It may apply to this cluster, by another address.", change: func(s *v1alpha1.Sync) { s.Spec.KubeConfig, s.Status = &v1alpha1.KubeConfig{}, v1alpha1.Status{} }, want: far(reconcile.AnyCluster, "")},
+		"Far":       {reason: "It applies to another cluster.", change: remote("uid"), want: far("uid", "new")},
+		"Near":      {reason: "It applies to this cluster.", change: remote(thisCluster), want: far("", "new")},
+		"Old":       {reason: "An older version does not show the cluster.", change: remote(""), want: far(reconcile.AnyCluster, "new")},
 		"Ends":      {reason: "It takes over nothing.", change: func(s *v1alpha1.Sync) { s.DeletionTimestamp = new(metav1.Now()) }, none: true},
 	}
 	for name, tc := range cases {

@@ -6,7 +6,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
+	"sync"
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
@@ -21,8 +23,9 @@ import (
 
 // A destination is where a Sync applies, and as whom.
 type destination struct {
-	cluster *rest.Config // all Syncs with the same identity have the same
-	home    *rest.Config // the cluster with the Secrets of the Sync, if it is another one
+	cluster  *rest.Config // all Syncs with the same identity have the same
+	home     *rest.Config // the cluster with the Secrets of the Sync, if it is another one
+	identity string       // of a cluster that a kubeconfig describes; "" if it is not known
 }
 
 // A remote is a cluster that a kubeconfig describes, for a user who may read it.
@@ -60,9 +63,50 @@ func (c *controller) place(ctx context.Context, s v1alpha1.Sync) (destination, e
 	if s.Spec.KubeConfig == nil {
 		return destination{cluster: c.as(user)}, nil
 	}
-	config, err := c.remote(ctx, s, user)
-	return destination{cluster: config, home: c.as(user)}, err
+	to, err := c.remote(ctx, s, user)
+	if err != nil {
+		return destination{}, err
+	}
+	return destination{cluster: &to.Config, home: c.as(user), identity: to.identity(ctx)}, nil
 }
+
+// A reached is a cluster as a kubeconfig describes it, and what identifies it whatever its address is.
+type reached struct {
+	rest.Config
+
+	mu    sync.Mutex
+	uid   string // "" if it is not known
+	again time.Time
+}
+
+// identity returns the UID of the namespace kube-system, which is another one in every cluster; "" if the cluster does not answer or does not
+// allow to read it. Then it asks again after kubeConfigAge.
+func (r *reached) identity(ctx context.Context) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.uid == "" && time.Now().After(r.again) {
+		r.uid, r.again = uidOf(ctx, &r.Config), time.Now().Add(kubeConfigAge)
+	}
+	return r.uid
+}
+
+// uidOf returns the UID of the namespace kube-system; "" if it cannot be read in a moment.
+func uidOf(ctx context.Context, config *rest.Config) string {
+	client, err := core.NewForConfig(config)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, identityTime)
+	defer cancel()
+	system, err := client.Namespaces().Get(ctx, "kube-system", metav1.GetOptions{})
+	if err != nil {
+		slog.Debug("the identity of a cluster cannot be read", "error", err)
+		return ""
+	}
+	return string(system.UID)
+}
+
+const identityTime = 3 * time.Second // a Sync whose cluster is away must not stop others for long
 
 // The keys of a Secret with a kubeconfig, as in Flux.
 var kubeConfigKeys = []string{"value", "value.yaml"}
@@ -71,7 +115,7 @@ const kubeConfigRefused = "KubeConfigRefused"
 
 // remote returns the configuration for the cluster of a Sync. A user reads its Secret. The same kubeconfig has the same configuration, so
 // that Syncs share watches.
-func (c *controller) remote(ctx context.Context, s v1alpha1.Sync, user string) (*rest.Config, error) {
+func (c *controller) remote(ctx context.Context, s v1alpha1.Sync, user string) (*reached, error) {
 	const field = "spec.kubeConfig.secretRef: "
 	ref := s.Spec.KubeConfig.SecretRef
 	client, err := core.NewForConfig(c.as(user))
@@ -101,7 +145,7 @@ func (c *controller) remote(ctx context.Context, s v1alpha1.Sync, user string) (
 		return nil, refuse(kubeConfigRefused, field+"the Secret %s: %w", ref.Name, err)
 	}
 	config.WrapTransport, config.WarningHandler = c.Config.WrapTransport, c.Config.WarningHandler
-	return c.remotes.Get(remote{user, sha256.Sum256(text)}, func() *rest.Config { return config }), nil
+	return c.remotes.Get(remote{user, sha256.Sum256(text)}, func() *reached { return &reached{Config: *config} }), nil
 }
 
 // readKubeConfig returns what a kubeconfig describes. It runs no program and reads no file for it, and refuses connections that someone

@@ -45,6 +45,9 @@ const Manager = "headgate"
 // ActivationManager is our field manager for the state of a definition.
 const ActivationManager = Manager + "-activation"
 
+// Released is the field manager of an object that a sync released and that has no other manager. It manages none of the fields.
+const Released = Manager + "-released"
+
 // A Sync identifies one configured target. Its inventory is in Namespace.
 type Sync struct {
 	Namespace string `json:"namespace"`

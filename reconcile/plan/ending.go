@@ -21,10 +21,13 @@ func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) (
 		return nil, nil
 	}
 	left := make([]metav1.ManagedFieldsEntry, 0, len(live.ManagedFields))
+	var own metav1.ManagedFieldsEntry
 	for _, f := range live.ManagedFields {
 		if f.Manager != inventory.Manager && f.Manager != inventory.ActivationManager {
 			left = append(left, f)
+			continue
 		}
+		own = f
 	}
 	finalizers := WithoutProtection(live.Finalizers)
 	annotations := map[string]any{}
@@ -39,7 +42,7 @@ func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) (
 		annotations[ownership.ReleaseAnnotation] = nil
 	}
 	if len(left) == 0 {
-		left = append(left, metav1.ManagedFieldsEntry{}) // an empty list would not change anything; this entry clears them
+		left = append(left, withoutManager(own))
 	}
 	metadata := map[string]any{
 		"uid":             live.UID,
@@ -53,6 +56,17 @@ func (s Step) Releasing(live *metav1.PartialObjectMetadata, of inventory.Sync) (
 		metadata["ownerReferences"] = slices.DeleteFunc(slices.Clone(live.OwnerReferences), func(o metav1.OwnerReference) bool { return slices.Contains(s.Disowns, o.UID) })
 	}
 	return json.Marshal(map[string]any{"metadata": metadata})
+}
+
+// withoutManager returns the only managed fields of an object that is released. The API server gives the fields of an object without managed
+// fields to before-first-apply, with which every later apply is in conflict. So this entry stays: it owns an annotation that no object has.
+func withoutManager(own metav1.ManagedFieldsEntry) metav1.ManagedFieldsEntry {
+	if own.FieldsV1 == nil {
+		return metav1.ManagedFieldsEntry{} // an empty list would not change anything; this entry clears them
+	}
+	own.Manager, own.Operation, own.Subresource = inventory.Released, metav1.ManagedFieldsOperationUpdate, ""
+	own.FieldsV1 = metav1.NewFieldsV1(`{"f:metadata":{"f:annotations":{"f:headgate.dev/released":{}}}}`)
+	return own
 }
 
 // Foremost returns the part of an ending that can be carried out now: its first tier, and the objects that this tier waits for.

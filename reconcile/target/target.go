@@ -9,6 +9,8 @@ package target
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -71,7 +73,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
 		Shared: in.Clones,
 	}
-	source, tip, named := reconcile.Source(repository), repository.Tip, repository.Name()
+	source, tip, named := reconcile.Source(repository), repository.Tip, repositoryName(s.Spec.Source.Repo)
 	ofFlux, err := artifactOf(s, in)
 	if err != nil {
 		return nil, err
@@ -180,12 +182,26 @@ func (t *Target) posts(s v1alpha1.Sync, own *outbox.Outbox, in Surroundings) {
 	t.Loop.Publisher = t.outbox
 }
 
-// apart returns the API server of a Sync that applies to another cluster than its own; "" for all others.
+// apart returns what identifies the cluster of a Sync that applies to another one than its own; "" for all others. Where the credentials of
+// the Sync may not read the identity of the cluster, that is the address.
 func apart(in Surroundings) string {
-	if in.Secrets == nil {
+	switch {
+	case in.Secrets == nil, in.Identity != "" && in.Identity == in.Home:
 		return ""
+	case in.Identity != "":
+		return in.Identity
 	}
-	return in.Cluster.Host
+	address := sha256.Sum256([]byte(in.Cluster.Host)) // it is in a Secret
+	return hex.EncodeToString(address[:16])
+}
+
+// repositoryName returns a name of a repository that is the same for every spelling of its URL. A forge may have several hosts.
+func repositoryName(at string) string {
+	name := (&git.Repository{URL: at}).Name()
+	if of, err := forge.RepositoryOf(at, ""); err == nil && of.Kind != "" {
+		name = (&git.Repository{URL: of.Base + "/" + of.String()}).Name()
+	}
+	return strings.ToLower(name)
 }
 
 // An access is a server, with everything that decides about the credentials for it.
@@ -220,11 +236,11 @@ func accessOf(s v1alpha1.Sync, in Surroundings, fields ...any) access {
 // Elsewhere returns how the syncs of this process know a Sync that another process runs. It returns false for one to which no object of
 // another Sync can move: it writes nothing, or it applies to a cluster that only its own process knows.
 func Elsewhere(s v1alpha1.Sync) (reconcile.Elsewhere, bool) {
-	named := (&git.Repository{URL: s.Spec.Source.Repo}).Name()
+	named := repositoryName(s.Spec.Source.Repo)
 	if ref := s.Spec.Source.SourceRef; ref != nil {
 		named = artifactName(*ref, s)
 	}
-	writes := s.Spec.ManagementPolicy != v1alpha1.PolicyObservable && !s.Spec.Suspend && s.Spec.KubeConfig == nil && s.DeletionTimestamp.IsZero()
+	writes := s.Spec.ManagementPolicy != v1alpha1.PolicyObservable && !s.Spec.Suspend && s.DeletionTimestamp.IsZero()
 	return reconcile.Elsewhere{Member: reconcile.Member{Repository: named, Ref: s.Spec.Source.Ref}}, writes
 }
 

@@ -122,6 +122,10 @@ type Status struct {
 type Moves struct {
 	// the newest commit that is planned
 	Revision string `json:"revision"`
+	// the branch of the commit, if it has one
+	Branch string `json:"branch,omitempty"`
+	// identifies the cluster of spec.kubeConfig
+	Cluster string `json:"cluster,omitempty"`
 	// the first objects of the commit that other Syncs own
 	// +kubebuilder:validation:MaxItems=100
 	Takes []string `json:"takes,omitempty"`
