@@ -31,8 +31,8 @@ type queue struct {
 
 const blocker = "Blocker"
 
-// queue starts passes of several syncs, each with a CRD that has to wait, and returns once all of them wait.
-func (w *world) queue(t *testing.T, config *rest.Config, n int) *queue {
+// queue starts passes of n syncs, each with a CRD that has to wait, and returns once all of them wait. The syncs have the configurations in turn.
+func (w *world) queue(t *testing.T, n int, configs ...*rest.Config) *queue {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	taken := make([]any, n)
@@ -51,7 +51,7 @@ func (w *world) queue(t *testing.T, config *rest.Config, n int) *queue {
 	var all []*cluster.Cluster
 	for i := range n {
 		s := inventory.Sync{Namespace: w.sync.Namespace, Name: fmt.Sprint("waits", i)}
-		c, err := cluster.New(config, s, cluster.Options{Shares: shares, Timeout: fixtures.Patience})
+		c, err := cluster.New(configs[i%len(configs)], s, cluster.Options{Shares: shares, Timeout: fixtures.Patience})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -103,7 +103,7 @@ func (q *queue) ready(t *testing.T, i int) {
 func TestPassesShareWatchOfCRDs(t *testing.T) {
 	w := newWorld(t)
 	const n = 20
-	q := w.queue(t, w.counted(), n)
+	q := w.queue(t, n, w.counted())
 	if got := w.requests.Counts()["WATCH"]; got != 1 {
 		t.Errorf("%d watches, want one:\n%s", got, strings.Join(w.requests.Log(), "\n"))
 	}
@@ -113,17 +113,30 @@ func TestPassesShareWatchOfCRDs(t *testing.T) {
 	}
 }
 
+// A watch that was started with the rights of one tenant must not show CRDs to another.
+func TestTenantsWaitAlone(t *testing.T) {
+	w := newWorld(t)
+	q := w.queue(t, 4, w.counted(), w.counted())
+	if got := w.requests.Counts()["WATCH"]; got != 2 {
+		t.Errorf("%d watches, want one for each of two configurations:\n%s", got, strings.Join(w.requests.Log(), "\n"))
+	}
+	q.freed(t)
+	for i := range 4 {
+		q.ready(t, i)
+	}
+}
+
 // A pass that ends must not end the watch of others, and the last one must. What happens to a CRD that is awaited concerns only its pass.
 func TestWaitsForCRDsAreIndependent(t *testing.T) {
 	w := newWorld(t)
 	var watched atomic.Bool
-	q := w.queue(t, fixtures.Intercept(w.config, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	q := w.queue(t, 3, fixtures.Intercept(w.config, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 		if r.URL.Query().Has("watch") {
 			watched.Store(true)
 			context.AfterFunc(r.Context(), func() { watched.Store(false) })
 		}
 		return next.RoundTrip(r)
-	}), 3)
+	}))
 	w.patch(t, w.at(crds, ""), q.crds[0], `{"metadata":{"labels":{"`+inventory.SyncLabel+`":null}}}`)
 	if err := w.at(crds, "").Delete(t.Context(), q.crds[1], metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
@@ -148,12 +161,12 @@ func TestCRDsAreReadWithoutWatch(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			q := w.queue(t, fixtures.Intercept(w.config, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+			q := w.queue(t, 2, fixtures.Intercept(w.config, func(r *http.Request, next http.RoundTripper) (*http.Response, error) {
 				if r.URL.Query().Has("watch") {
 					return nil, tc.err
 				}
 				return next.RoundTrip(r)
-			}), 2)
+			}))
 			q.freed(t)
 			q.ready(t, 0)
 			q.ready(t, 1)
