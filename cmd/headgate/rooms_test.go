@@ -26,9 +26,10 @@ func TestRooms(t *testing.T) {
 
 // rooms returns the packages in lines. A package imports only packages in lines below its own.
 func rooms() string {
-	lines := map[int][]string{} // by height
+	lines, known := map[int][]string{}, map[string]int{} // by height
 	for pkg := range mayImport {
-		lines[height(pkg)] = append(lines[height(pkg)], pkg)
+		h := height(pkg, known)
+		lines[h] = append(lines[h], pkg)
 	}
 	var b strings.Builder
 	for _, h := range slices.Backward(slices.Sorted(maps.Keys(lines))) {
@@ -40,14 +41,19 @@ func rooms() string {
 	return b.String()
 }
 
-// height returns the length of the longest chain of imports below a package. TestArrowsFormNoCycle finds circles.
-func height(pkg string) int {
+// height returns the length of the longest chain of imports below a package. It adds the heights to known, because chains are many.
+// TestArrowsFormNoCycle finds circles.
+func height(pkg string, known map[string]int) int {
+	if h, ok := known[pkg]; ok {
+		return h
+	}
 	highest := 0
 	for other := range mayImport {
 		if other != pkg && covers(mayImport[pkg], other) {
-			highest = max(highest, height(other)+1)
+			highest = max(highest, height(other, known)+1)
 		}
 	}
+	known[pkg] = highest
 	return highest
 }
 
