@@ -169,6 +169,7 @@ func exported(t *testing.T) []string {
 	m.Passed(report.Report{Sync: of, Definitions: []report.Definition{{}}, Steps: []report.Step{{Action: plan.Hold, Guard: "schema"}}}, time.Second)
 	m.Previewed(time.Second)
 	m.Requested("GET")
+	m.Cache(func() int64 { return 1 })
 	w := httptest.NewRecorder()
 	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
 	all := regexp.MustCompile(`(?m)^headgate_[a-z_]+`).FindAllString(w.Body.String(), -1)

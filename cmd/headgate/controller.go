@@ -188,6 +188,7 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 		return err
 	}
 	counts := metrics.Into(runtimemetrics.Registry)
+	counts.Cache(budget.Used)
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return counter{next, counts} })
 	waits := &waiting{what: "the CRD of Syncs"}
 	listening, err := f.seen.listen(ctx, counts, waits.list)

@@ -69,6 +69,7 @@ func (t *terminal) newFiled(flags *runFlags, syncs []v1alpha1.Sync) (*filed, err
 	if err != nil {
 		return nil, err
 	}
+	f.counts.Cache(budget.Used)
 	f.common = target.Surroundings{
 		Audit: record, Cluster: cfg, Event: func(e reconcile.Event) { measure(f.counts, e) }, Cache: flags.cache.clones(), Budget: budget, Peers: peers,
 		Queue: engine.NewQueue(flags.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{}, Clones: clones, Memo: new(memo.Memory),

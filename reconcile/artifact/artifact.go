@@ -3,8 +3,10 @@
 package artifact
 
 import (
+	"archive/zip"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"crypto/sha512"
 	"encoding/hex"
@@ -17,12 +19,13 @@ import (
 	"net/url"
 	"os"
 	"path"
+	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile/disk"
 	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/scratch"
 	"headgate.dev/headgate/render"
@@ -56,9 +59,12 @@ type Archives struct {
 	Read   func(context.Context) (Artifact, error)
 	Limits Limits
 	Time   time.Duration // how long a download may take
+	Cache  string        // the directory for files; "" is a temporary one
+	Budget *disk.Budget  // of a directory around it, which may remove the files; nil bounds nothing
 
 	mu   sync.Mutex
 	dir  scratch.Dir
+	kept string // the file with the files of last
 	last Artifact
 	in   render.Input // of last
 }
@@ -88,7 +94,7 @@ func (s *Archives) Fetch(ctx context.Context, _ string) (render.Input, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.in.Files != nil && s.last == a {
+	if s.in.Files != nil && s.last == a && s.isKept() {
 		return s.in, nil
 	}
 	files, err := s.fetch(ctx, a)
@@ -107,54 +113,92 @@ func (s *Archives) Fetch(ctx context.Context, _ string) (render.Input, error) {
 	return s.in, nil
 }
 
+// isKept reports whether the files are still on disk, and records that they are used.
+func (s *Archives) isKept() bool {
+	now := time.Now()
+	return os.Chtimes(s.kept, now, now) == nil
+}
+
 // Close removes all files. It is called after the last use of what Fetch returned.
 func (s *Archives) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.dir.Remove()
+	return errors.Join(s.remove(), s.dir.Remove())
 }
 
-// A tree holds the files of an artifact until it is not used any more.
+// remove removes the files. Those who read them read on.
+func (s *Archives) remove() error {
+	if err := os.Remove(s.kept); s.kept != "" && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.kept, s.in.Files = "", nil
+	return nil
+}
+
+// A tree holds the files of an artifact.
 type tree struct{ fs.FS }
 
-// fetch downloads and unpacks an artifact.
-func (s *Archives) fetch(ctx context.Context, a Artifact) (fs.FS, error) {
-	if s.dir.Path == "" {
+// place returns the path of a new file, which the budget knows as one that can be removed.
+func (s *Archives) place() (string, error) {
+	if s.Cache == "" && s.dir.Path == "" {
 		dir, err := scratch.New("artifacts")
 		if err != nil {
-			return nil, err
+			return "", err
 		}
 		s.dir = dir
 	}
+	var name [sha256.Size]byte
+	_, _ = rand.Read(name[:]) // it never fails
+	dir := filepath.Join(cmp.Or(s.Cache, s.dir.Path), "sha256", hex.EncodeToString(name[:1]))
+	return filepath.Join(dir, hex.EncodeToString(name[:])), os.MkdirAll(dir, 0o700)
+}
+
+// fetch downloads and unpacks an artifact.
+func (s *Archives) fetch(ctx context.Context, a Artifact) (fs.FS, error) {
+	name, err := s.place()
+	if err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.Time, 10*time.Minute))
 	defer cancel()
-	archive, err := os.CreateTemp(s.dir.Path, "archive-")
+	share, ctx := s.Budget.Begin(ctx, name)
+	defer share.End()
+	archive, err := os.CreateTemp(filepath.Dir(name), "archive-")
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(archive.Name())
 	defer archive.Close()
+	defer os.Remove(archive.Name())
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600) // a finalizer closes it
+	if err != nil {
+		return nil, err
+	}
 	limits := s.Limits.orDefault()
-	if err := download(ctx, a, archive, limits.Archive); err != nil {
-		return nil, err
+	if err = download(ctx, a, share.To(archive), limits.Archive); err == nil {
+		_, err = archive.Seek(0, io.SeekStart)
 	}
-	if _, err := archive.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
-	into, err := os.MkdirTemp(s.dir.Path, "files-")
-	if err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(into)
 	if err == nil {
-		err = unpack(archive, root, limits)
+		err = unpack(archive, share.To(file), limits)
+	}
+	var files *zip.Reader
+	if err == nil {
+		files, err = opened(file)
 	}
 	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(into))
+		return nil, errors.Join(share.Explain(err), file.Close(), os.Remove(name))
 	}
-	files := &tree{root.FS()}
-	runtime.AddCleanup(files, func(dir string) { _ = os.RemoveAll(dir) }, into)
-	return files, nil
+	err = s.remove()
+	s.kept = name
+	return &tree{files}, err
+}
+
+// opened returns the files in an archive that unpack has written.
+func opened(file *os.File) (*zip.Reader, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return zip.NewReader(file, info.Size())
 }
 
 // download writes an archive to a file, and returns an error unless it has the digest.
@@ -186,7 +230,13 @@ func download(ctx context.Context, a Artifact, to io.Writer, most int64) error {
 		return fmt.Errorf("cannot be read: the server answers %d; the source-controller may be about to replace it", resp.StatusCode)
 	}
 	n, err := io.Copy(io.MultiWriter(to, sum), io.LimitReader(resp.Body, most+1))
+	full, isFull := errors.AsType[disk.FullError](err)
+	file, isOurs := errors.AsType[*fs.PathError](err)
 	switch {
+	case isFull:
+		return full
+	case isOurs:
+		return file
 	case err != nil:
 		return fmt.Errorf("cannot be read: %w", network.Foreign(err))
 	case n > most:

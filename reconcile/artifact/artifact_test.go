@@ -2,21 +2,26 @@ package artifact
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"runtime"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
+
+	"headgate.dev/headgate/reconcile/disk"
 )
 
 // An entry is one of an archive.
@@ -118,8 +123,7 @@ func TestFetch(t *testing.T) {
 				t.Fatalf("%s\n%v, want %q", tc.reason, err, tc.want)
 			}
 			if err != nil {
-				left, err := os.ReadDir(s.dir.Path)
-				if err == nil && tc.path == "" && len(left) > 1 { // the lock
+				if left, _ := filepath.Glob(filepath.Join(s.dir.Path, "sha256", "*", "*")); tc.path == "" && len(left) > 0 {
 					t.Errorf("%s\nfiles stay: %v", tc.reason, left)
 				}
 				return
@@ -134,10 +138,60 @@ func TestFetch(t *testing.T) {
 			if err != nil || again.Files != in.Files {
 				t.Errorf("the same artifact is read again: %v", err)
 			}
-			runtime.KeepAlive(in.Files)
 		})
 	}
 }
+
+// The room for an artifact is bounded. A pass reads on after its files were removed, and the next one gets them again.
+func TestBudget(t *testing.T) {
+	data := packed(t, entry{name: "a/one.yaml", content: "one"})
+	address := serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) })
+	cache := t.TempDir()
+	archives := func(bytes int64) *Archives {
+		return &Archives{Name: "GitRepository/a/b", Cache: filepath.Join(cache, "artifacts"), Budget: &disk.Budget{Dir: cache, Bytes: bytes}, Read: func(context.Context) (Artifact, error) {
+			return Artifact{URL: address, Digest: digestOf(data), Revision: "main@sha1:" + commit}, nil
+		}}
+	}
+	if _, err := archives(10).Fetch(t.Context(), ""); !errors.As(err, new(disk.FullError)) {
+		t.Errorf("want no room, got %v", err)
+	}
+	s := archives(1 << 20)
+	in, err := s.Fetch(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(s.kept); err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.Fetch(t.Context(), "")
+	if err != nil || again.Files == in.Files {
+		t.Errorf("want the files again, got %v", err)
+	}
+	for _, files := range []fs.FS{in.Files, again.Files} {
+		if got, err := fs.ReadFile(files, "a/one.yaml"); err != nil || string(got) != "one" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	if left, _ := filepath.Glob(filepath.Join(cache, "artifacts", "sha256", "*", "*")); len(left) > 0 {
+		t.Errorf("files stay: %v", left)
+	}
+}
+
+// A full disk is not a fault of the archive.
+func TestFullDisk(t *testing.T) {
+	full := &fs.PathError{Op: "write", Path: "/cache/x", Err: syscall.ENOSPC}
+	err := unpack(bytes.NewReader(packed(t, entry{name: "a", content: strings.Repeat("a", 1<<20)})), failing{full}, Limits{}.orDefault())
+	if !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("want a full disk, got %v", err)
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Write([]byte) (int, error) { return 0, f.err }
 
 // An artifact is only read from where its status says.
 func TestFetchElsewhere(t *testing.T) {
@@ -187,14 +241,16 @@ func FuzzUnpack(f *testing.F) {
 	f.Add(packed(f, entry{name: "../a", content: "one"}))
 	f.Add(packed(f, entry{name: "a", kind: tar.TypeSymlink, link: "/"}))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		root, err := os.OpenRoot(t.TempDir())
+		var to bytes.Buffer
+		if unpack(bytes.NewReader(data), &to, Limits{Total: 1 << 16, Entries: 100}) != nil {
+			return
+		}
+		files, err := zip.NewReader(bytes.NewReader(to.Bytes()), int64(to.Len()))
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer root.Close()
-		_ = unpack(bytes.NewReader(data), root, Limits{Total: 1 << 16, Entries: 100})
 		total := int64(0)
-		err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		err = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err
 			}

@@ -2,18 +2,26 @@ package artifact
 
 import (
 	"archive/tar"
+	"archive/zip"
 	"compress/gzip"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
 )
 
-// unpack writes the files of an archive below root. Files and directories are all that an artifact may hold, and each file once.
-func unpack(archive io.Reader, root *os.Root, limits Limits) error {
+// A target receives the files of an archive. A zip archive is one file that can be read in any order, also after it was removed.
+type target struct {
+	*zip.Writer
+
+	isDir map[string]bool // by path; false is a file
+}
+
+// unpack writes the files of an archive to another one. Files and directories are all that an artifact may hold, and each file once.
+func unpack(archive io.Reader, to io.Writer, limits Limits) error {
+	into := target{zip.NewWriter(to), map[string]bool{".": true}}
 	zipped, err := gzip.NewReader(archive)
 	if err != nil {
 		return errors.New("is no tar.gz archive")
@@ -24,7 +32,7 @@ func unpack(archive io.Reader, root *os.Root, limits Limits) error {
 		h, err := entries.Next()
 		switch {
 		case err == io.EOF:
-			return nil
+			return into.Close()
 		case errors.Is(err, errTooLarge):
 			return fmt.Errorf("has more than %d bytes of files", limits.Total)
 		case err != nil:
@@ -32,7 +40,7 @@ func unpack(archive io.Reader, root *os.Root, limits Limits) error {
 		case n == limits.Entries:
 			return fmt.Errorf("has more than %d files", limits.Entries)
 		}
-		if err := write(content, h, root); errors.Is(err, errTooLarge) {
+		if err := into.write(content, h); errors.Is(err, errTooLarge) {
 			return fmt.Errorf("has more than %d bytes of files", limits.Total)
 		} else if err != nil {
 			return err
@@ -41,7 +49,7 @@ func unpack(archive io.Reader, root *os.Root, limits Limits) error {
 }
 
 // write writes one entry.
-func write(content io.Reader, h *tar.Header, root *os.Root) error {
+func (t target) write(content io.Reader, h *tar.Header) error {
 	name := path.Clean(strings.TrimPrefix(h.Name, "./"))
 	if !fs.ValidPath(name) || strings.ContainsAny(name, "\\\x00") || len(name) > 4096 {
 		return fmt.Errorf("has a file outside of it, %.100q", h.Name)
@@ -50,34 +58,54 @@ func write(content io.Reader, h *tar.Header, root *os.Root) error {
 	case tar.TypeXGlobalHeader:
 		return nil
 	case tar.TypeDir:
-		return wrong(name, root.MkdirAll(name, 0o700))
+		return t.directory(name)
 	case tar.TypeReg:
 	default:
 		return fmt.Errorf("has %.100q, which is neither a file nor a directory", name)
 	}
-	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
-		return wrong(name, err)
+	if err := t.directory(path.Dir(name)); err != nil {
+		return err
 	}
-	file, err := root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if _, exists := t.isDir[name]; exists {
+		return twice(name)
+	}
+	t.isDir[name] = false
+	file, err := t.Create(name)
 	if err != nil {
-		return wrong(name, err)
+		return err
 	}
-	_, err = io.Copy(file, content)
-	if isOurs := errors.Is(err, errTooLarge); err != nil && !isOurs {
-		err = errors.New("is no valid archive")
-	}
-	return errors.Join(err, file.Close())
+	_, err = io.Copy(file, valid{content})
+	return err
 }
 
-// wrong describes why an entry cannot be written.
-func wrong(name string, err error) error {
+// directory writes a directory, and those above it.
+func (t target) directory(name string) error {
+	isDir, exists := t.isDir[name]
 	switch {
-	case err == nil:
+	case exists && !isDir:
+		return twice(name)
+	case exists:
 		return nil
-	case errors.Is(err, fs.ErrExist):
-		return fmt.Errorf("has %.100q twice", name)
 	}
-	return fmt.Errorf("cannot be unpacked at %.100q", name)
+	if err := t.directory(path.Dir(name)); err != nil {
+		return err
+	}
+	t.isDir[name] = true
+	_, err := t.Create(name + "/")
+	return err
+}
+
+func twice(name string) error { return fmt.Errorf("has %.100q twice", name) }
+
+// valid is a reader of an archive. Its errors do not quote the archive.
+type valid struct{ io.Reader }
+
+func (v valid) Read(p []byte) (int, error) {
+	n, err := v.Reader.Read(p)
+	if err != nil && err != io.EOF && !errors.Is(err, errTooLarge) {
+		err = errors.New("is no valid archive")
+	}
+	return n, err
 }
 
 // errTooLarge is the error of a counter.

@@ -236,6 +236,9 @@ func (b *Budget) look() []item {
 
 // Used returns the bytes in the directory, as of the last minute.
 func (b *Budget) Used() int64 {
+	if b == nil {
+		return 0
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if time.Since(b.looked) > time.Minute {

@@ -18,7 +18,7 @@ import (
 
 // Metrics are the metrics of a process. Its methods are safe for concurrent use.
 type Metrics struct {
-	registry prometheus.Gatherer
+	registry Registry
 	passes   *prometheus.HistogramVec
 	previews prometheus.Histogram
 	requests *prometheus.CounterVec
@@ -150,6 +150,13 @@ func (m *Metrics) Untouched(r report.Report) {
 
 // Previewed records the preview of a pull request.
 func (m *Metrics) Previewed(took time.Duration) { m.previews.Observe(took.Seconds()) }
+
+// Cache shows what a function returns as the bytes of the cache.
+func (m *Metrics) Cache(used func() int64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "headgate_cache_bytes", Help: "Bytes in the cache directory.",
+	}, func() float64 { return float64(used()) }))
+}
 
 // Requested records a request to the API server.
 func (m *Metrics) Requested(verb string) { m.requests.WithLabelValues(verb).Inc() }

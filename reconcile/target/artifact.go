@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"sync"
 
 	"headgate.dev/headgate/reconcile"
@@ -54,8 +55,12 @@ func artifactOf(s v1alpha1.Sync, in Surroundings) (*artifact.Archives, error) {
 		states.tell(problemOf(u))
 		return a, nil
 	}
+	cache := ""
+	if in.Cache != "" {
+		cache = filepath.Join(in.Cache, "artifacts")
+	}
 	return &artifact.Archives{
-		Name: name, Path: s.Spec.Source.Path, Read: read, Time: s.Spec.Source.FetchTimeout.Duration(), Limits: artifact.Limits{Total: s.Spec.Limits.TotalSize.Bytes()},
+		Cache: cache, Budget: in.Budget, Name: name, Path: s.Spec.Source.Path, Read: read, Time: s.Spec.Source.FetchTimeout.Duration(), Limits: artifact.Limits{Total: s.Spec.Limits.TotalSize.Bytes()},
 	}, nil
 }
 
