@@ -102,7 +102,7 @@ type valid struct{ io.Reader }
 
 func (v valid) Read(p []byte) (int, error) {
 	n, err := v.Reader.Read(p)
-	if err != nil && err != io.EOF && !errors.Is(err, errTooLarge) {
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, errTooLarge) {
 		err = errors.New("is no valid archive")
 	}
 	return n, err
