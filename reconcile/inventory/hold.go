@@ -26,7 +26,7 @@ type Hold struct {
 type Holds []Hold
 
 const (
-	mostHolds   = 100  // holds in an inventory; any other hold counts as new in the next pass
+	mostHolds   = 100  // holds in an inventory with their reasons, and as many groups of others
 	mostHeld    = 5000 // steps in an inventory; any other step counts as new in the next pass
 	mostObjects = 3    // objects that a Hold names
 )
@@ -42,25 +42,39 @@ func (h Holds) Of(key string) (Hold, bool) {
 
 // With returns the holds with one more step. The step joins the hold with the same reason and commit, if there is one.
 func (h Holds) With(step Hold, key, object string) Holds {
+	step.Count, step.Keys, step.Objects = 1, []string{key}, []string{object}
+	return h.join(step)
+}
+
+// join returns the holds with the steps of one more, which join the hold with the same reason and commit, if there is one.
+func (h Holds) join(more Hold) Holds {
 	i := slices.IndexFunc(h, func(one Hold) bool {
-		return one.Guard == step.Guard && one.Action == step.Action && one.Reason == step.Reason && one.Digest == step.Digest &&
-			one.Commit == step.Commit && one.Since.Equal(&step.Since)
+		return one.Guard == more.Guard && one.Action == more.Action && one.Reason == more.Reason && one.Digest == more.Digest &&
+			one.Commit == more.Commit && one.Since.Equal(&more.Since)
 	})
 	if i < 0 {
-		h, i = append(h, step), len(h)
+		return append(h, more)
 	}
-	h[i].Count++
-	h[i].Keys = append(h[i].Keys, key)
-	if len(h[i].Objects) < mostObjects {
-		h[i].Objects = append(h[i].Objects, object)
-	}
+	h[i].Count += more.Count
+	h[i].Keys = append(h[i].Keys, more.Keys...)
+	h[i].Objects = append(h[i].Objects, more.Objects[:min(len(more.Objects), mostObjects-len(h[i].Objects))]...)
 	return h
 }
 
-// Bounded returns the holds that fit into an inventory.
+// otherReasons stands for the reasons of holds that an inventory has no space for.
+const otherReasons = "other reasons"
+
+// Bounded returns the holds that fit into an inventory. After the first ones, it keeps since when and since which commit each is held.
 func (h Holds) Bounded() Holds {
+	first := min(len(h), mostHolds)
+	var others Holds
+	for _, one := range h[first:] {
+		one.Keys, one.Objects = slices.Clone(one.Keys), slices.Clone(one.Objects)
+		one.Reason, one.Code, one.Digest, one.UpTo = otherReasons, "", "", 0
+		others = others.join(one)
+	}
 	bounded, left := Holds{}, mostHeld
-	for _, one := range h[:min(len(h), mostHolds)] {
+	for _, one := range slices.Concat(h[:first], others[:min(len(others), mostHolds)]) {
 		one.Keys = one.Keys[:min(len(one.Keys), left)]
 		left -= len(one.Keys)
 		bounded = append(bounded, one)
