@@ -138,41 +138,40 @@ func (s *Archives) remove() error {
 // A tree holds the files of an artifact.
 type tree struct{ fs.FS }
 
-// place returns the path of a new file, which the budget knows as one that can be removed.
-func (s *Archives) place() (string, error) {
+// create creates a file that the budget knows as one that can be removed, also if this process is killed. A finalizer closes it.
+func (s *Archives) create() (*os.File, error) {
 	if s.Cache == "" && s.dir.Path == "" {
 		dir, err := scratch.New("artifacts")
 		if err != nil {
-			return "", err
+			return nil, err
 		}
 		s.dir = dir
 	}
 	var name [sha256.Size]byte
 	_, _ = rand.Read(name[:]) // it never fails
 	dir := filepath.Join(cmp.Or(s.Cache, s.dir.Path), "sha256", hex.EncodeToString(name[:1]))
-	return filepath.Join(dir, hex.EncodeToString(name[:])), os.MkdirAll(dir, 0o700)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(filepath.Join(dir, hex.EncodeToString(name[:])), os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 }
 
 // fetch downloads and unpacks an artifact.
 func (s *Archives) fetch(ctx context.Context, a Artifact) (fs.FS, error) {
-	name, err := s.place()
+	archive, err := s.create()
+	if err != nil {
+		return nil, err
+	}
+	defer os.Remove(archive.Name())
+	defer archive.Close()
+	file, err := s.create()
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.Time, 10*time.Minute))
 	defer cancel()
-	share, ctx := s.Budget.Begin(ctx, name)
+	share, ctx := s.Budget.Begin(ctx, file.Name())
 	defer share.End()
-	archive, err := os.CreateTemp(filepath.Dir(name), "archive-")
-	if err != nil {
-		return nil, err
-	}
-	defer archive.Close()
-	defer os.Remove(archive.Name())
-	file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600) // a finalizer closes it
-	if err != nil {
-		return nil, err
-	}
 	limits := s.Limits.orDefault()
 	if err = download(ctx, a, share.To(archive), limits.Archive); err == nil {
 		_, err = archive.Seek(0, io.SeekStart)
@@ -185,10 +184,10 @@ func (s *Archives) fetch(ctx context.Context, a Artifact) (fs.FS, error) {
 		files, err = opened(file)
 	}
 	if err != nil {
-		return nil, errors.Join(share.Explain(err), file.Close(), os.Remove(name))
+		return nil, errors.Join(share.Explain(err), file.Close(), os.Remove(file.Name()))
 	}
 	err = s.remove()
-	s.kept = name
+	s.kept = file.Name()
 	return &tree{files}, err
 }
 
