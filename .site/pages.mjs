@@ -73,6 +73,7 @@ export const menu = [
       { text: 'Security', page: 'security.md', from: '.github/SECURITY.md' },
       { text: 'Security of the controller', page: 'operations/controller-security.md', from: 'examples/controller/security.md' },
       { text: 'Figures', page: 'figures.md', from: 'fixtures/bench/README.md' },
+      { text: 'Figures of many syncs', page: 'figures-syncs.md', from: 'fixtures/bench/syncs.md' },
     ],
   },
   {
