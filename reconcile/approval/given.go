@@ -54,6 +54,11 @@ func UpTo(n int, digests ...string) []Approval {
 // lists, also in later commits.
 var Listing = []inventory.ApprovalPlace{inventory.InComment, inventory.InGit, inventory.InReview}
 
+// IsListed reports whether the approval of a grant was seen in a place of Listing.
+func IsListed(g inventory.Grant) bool {
+	return slices.ContainsFunc(g.On, func(place inventory.ApprovalPlace) bool { return slices.Contains(Listing, place) })
+}
+
 // Given holds the approvals that people gave, by place. The pass did not read a place without a key.
 type Given map[inventory.ApprovalPlace][]Approval
 

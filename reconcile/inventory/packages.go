@@ -62,6 +62,15 @@ func (r *Record) NoteDefinitions(directory string, names Fingerprints) {
 	r.Definitions[directory] = slices.Compact(all).String()
 }
 
+// Take records what another record holds of a directory: its definitions, and whether it is a package.
+func (r *Record) Take(directory string, of Record) {
+	add := r.NoteDefinitions
+	if slices.Contains(of.Packages, directory) {
+		add = r.AddPackage
+	}
+	add(directory, ReadFingerprints(of.Definitions[directory]))
+}
+
 // mostFingerprints is the maximum number of bytes for fingerprints, out of 256 KiB for all annotations of an object.
 const mostFingerprints = 96 << 10
 

@@ -21,8 +21,10 @@ func recordDefinitions(p plan.Plan, have, next inventory.Inventory) {
 			continue
 		}
 		is, known := declared[id]
-		mayBe := !known && have.Record.Format == 0
-		e.Definition = is || have.Entries[id].Definition || mayBe
+		if !known {
+			is = have.Record.Format == 0
+		}
+		e.Definition = is || have.Entries[id].Definition
 		next.Entries[id] = e
 	}
 }

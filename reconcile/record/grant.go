@@ -31,7 +31,7 @@ func Grants(p plan.Plan, have []inventory.Grant) []inventory.Grant {
 			next = append(next, p.Given.FirstRead(g)...)
 		}
 		g = p.Given.Standing(g).Aged(p.Now)
-		if g.Commit != p.Want.Revision && !slices.ContainsFunc(g.On, func(place inventory.ApprovalPlace) bool { return slices.Contains(approval.Listing, place) }) {
+		if !isOf(p, g) && !approval.IsListed(g) {
 			g.Left = nil
 		}
 		next = append(next, g)
@@ -62,14 +62,14 @@ func useOf(g inventory.Grant) use {
 }
 
 // stands reports whether the approval of a grant still stands, or is of this commit, so that it must stay recorded.
-func stands(p plan.Plan, g inventory.Grant) bool { return g.Given || g.Commit == p.Want.Revision }
+func stands(p plan.Plan, g inventory.Grant) bool { return g.Given || isOf(p, g) }
+
+// isOf reports whether a grant is of the plan's commit.
+func isOf(p plan.Plan, g inventory.Grant) bool { return g.Commit == p.Want.Revision }
 
 // fulfilled returns the grants without the steps whose last phase was carried out. No guard may ask about those again.
 func fulfilled(p plan.Plan, grants []inventory.Grant, done []plan.Outcome) []inventory.Grant {
-	carried := map[manifest.ID]bool{}
-	for _, o := range done {
-		carried[o.ID] = o.Err == nil && !o.More
-	}
+	carried := completed(done)
 	over := map[string]bool{} // changes
 	for _, s := range p.Steps {
 		if !carried[s.ID] || s.Deactivates && !s.ClosesKind() {
@@ -83,6 +83,15 @@ func fulfilled(p plan.Plan, grants []inventory.Grant, done []plan.Outcome) []inv
 		grants[i].Left = slices.DeleteFunc(slices.Clone(g.Left), func(left string) bool { return over[approval.ChangeOf(left)] })
 	}
 	return grants
+}
+
+// completed returns the objects whose steps were carried out with all their phases.
+func completed(done []plan.Outcome) map[manifest.ID]bool {
+	all := map[manifest.ID]bool{}
+	for _, o := range done {
+		all[o.ID] = o.IsOver()
+	}
+	return all
 }
 
 // phasesOf returns the actions on an object that a step completes. An approval may be for an action that came before: the create of

@@ -9,9 +9,14 @@ import (
 
 // TakeLeft adds the CRDs that stay to an inventory after their MRDs were deleted.
 func TakeLeft(p plan.Plan, next *inventory.Inventory, done []plan.Outcome) {
+	gone := slices.Clone(p.Gone)
+	for _, o := range done {
+		if o.IsGone() {
+			gone = append(gone, o.ID)
+		}
+	}
 	for mrd, e := range p.Behind {
-		gone := slices.Contains(p.Gone, mrd) || slices.ContainsFunc(done, func(o plan.Outcome) bool { return o.ID == mrd && o.IsGone() })
-		if _, owned := next.Entries[plan.CRD(mrd.Name)]; gone && !owned {
+		if _, owned := next.Entries[plan.CRD(mrd.Name)]; slices.Contains(gone, mrd) && !owned {
 			next.Entries[plan.CRD(mrd.Name)] = e
 		}
 	}

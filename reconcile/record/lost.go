@@ -13,16 +13,10 @@ func applying(p plan.Plan, have inventory.Record) inventory.Record {
 	if p.Record == nil {
 		return have
 	}
-	next := have
-	next.Packages, next.Definitions = nil, nil
-	next.Adoption, next.Ignored = p.Record.Adoption, p.Record.Ignored
+	next := withoutPackages(have, *p.Record)
 	for _, of := range []inventory.Record{have, *p.Record} {
 		for dir := range of.Directories() {
-			if names := inventory.ReadFingerprints(of.Definitions[dir]); slices.Contains(of.Packages, dir) {
-				next.AddPackage(dir, names)
-			} else {
-				next.NoteDefinitions(dir, names)
-			}
+			next.Take(dir, of)
 		}
 	}
 	return next.Bounded()
@@ -34,28 +28,27 @@ func appliedRecord(p plan.Plan, have inventory.Inventory, done []plan.Outcome) i
 	if p.Record == nil {
 		return have.Record
 	}
-	carried := map[manifest.ID]bool{}
-	for _, o := range done {
-		carried[o.ID] = o.IsOver()
-	}
-	next := have.Record
-	next.Packages, next.Definitions = nil, nil
-	next.Adoption, next.Ignored = p.Record.Adoption, p.Record.Ignored
+	next, carried := withoutPackages(have.Record, *p.Record), completed(done)
 	for dir := range p.Record.Directories() {
 		names := inventory.ReadFingerprints(p.Record.Definitions[dir])
 		l, made, isOver := carriedLoss(p, dir, carried, have)
 		switch {
-		case isOver && !l.Remains:
-			next.NoteDefinitions(dir, names.Without(made).Without(p.Known))
-		case isOver:
+		case !isOver:
+			next.Take(dir, *p.Record)
+		case l.Remains:
 			next.AddPackage(dir, names.Without(made))
-		case slices.Contains(p.Record.Packages, dir):
-			next.AddPackage(dir, names)
 		default:
-			next.NoteDefinitions(dir, names)
+			next.NoteDefinitions(dir, names.Without(made).Without(p.Known))
 		}
 	}
 	return next.Bounded()
+}
+
+// withoutPackages returns a record without packages, with the terms of the next one.
+func withoutPackages(have, next inventory.Record) inventory.Record {
+	have.Packages, have.Definitions = nil, nil
+	have.Adoption, have.Ignored = next.Adoption, next.Ignored
+	return have
 }
 
 // carriedLoss returns the lost package of a directory, the names of what followed from its loss and was carried out, and whether that
@@ -68,10 +61,9 @@ func carriedLoss(p plan.Plan, dir string, carried map[manifest.ID]bool, have inv
 	l, made = p.Lost[i], map[string]bool{}
 	follows := 0
 	for _, s := range p.Steps {
-		if !s.Approved || !carried[s.ID] {
-			continue
-		}
-		if s.Action != plan.Keep && l.Concerns(s, have.Entries[s.ID]) {
+		switch {
+		case !s.Approved, !carried[s.ID], s.Action == plan.Keep: // it was not carried out
+		case l.Concerns(s, have.Entries[s.ID]):
 			made[s.ID.Name] = true
 			follows++
 		}

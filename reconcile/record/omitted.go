@@ -21,7 +21,7 @@ func PathOf(p plan.Plan, s plan.Step) string {
 func locate(p plan.Plan, next *inventory.Inventory) {
 	for _, s := range p.Steps {
 		e, owned := next.Entries[s.ID]
-		if path := PathOf(p, s); owned && path != "" && path != e.Path {
+		if path := PathOf(p, s); owned && path != "" {
 			e.Path = path
 			next.Entries[s.ID] = e
 		}
@@ -55,12 +55,12 @@ func recordCommit(p plan.Plan, was inventory.SourceRecord, next *inventory.Recor
 // PolicyFiles returns the policy files to record: those of the commit, and recorded ones that the commit skips now, or that now
 // declare a kind which no API serves.
 func PolicyFiles(p plan.Plan, have inventory.Record) []string {
-	files := inventory.PolicyFiles(p.Want, have.Policies)
+	files, unserved := inventory.PolicyFiles(p.Want, have.Policies), p.Select(plan.Step.IsUnserved)
 	for _, path := range have.Policies {
-		if !slices.Contains(files, path) && slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return s.IsUnserved() && inventory.Covers(path, s.Origin.Path) }) {
+		if slices.ContainsFunc(unserved.Steps, func(s plan.Step) bool { return inventory.Covers(path, s.Origin.Path) }) {
 			files = append(files, path)
 		}
 	}
 	slices.Sort(files)
-	return files
+	return slices.Compact(files)
 }

@@ -120,13 +120,12 @@ func Current(p plan.Plan, grants []inventory.Grant) []inventory.Grant {
 	}
 	now := map[string]string{} // the wanted content by object; "" if the object has it
 	for _, s := range p.Steps {
-		done := s.Action == plan.Keep && s.Cause != plan.Retain && s.Would == ""
-		if would := s.Change().Action; s.Deactivates || !done && !slices.Contains(claimed, would) {
-			continue
-		}
-		object, wants := approval.ObjectOf(s.ClaimOnContent().Key())
-		if now[object] = wants; done {
+		switch object, wants := approval.ObjectOf(s.ClaimOnContent().Key()); {
+		case s.Deactivates:
+		case isDone(s):
 			now[object] = ""
+		case slices.Contains(claimed, s.Change().Action):
+			now[object] = wants
 		}
 	}
 	for i, g := range grants {
@@ -139,41 +138,40 @@ func Current(p plan.Plan, grants []inventory.Grant) []inventory.Grant {
 	return grants
 }
 
+// isDone reports whether an object is as the commit wants it.
+func isDone(s plan.Step) bool {
+	return s.Action == plan.Keep && s.Cause != plan.Retain && s.Would == ""
+}
+
 // aside are the requests that apply nothing of the commit.
 var aside = []plan.Do{plan.DoMigrate, plan.DoAdopt, plan.DoDisown, plan.DoUnprotect}
 
 // settled returns the entry of an object after an outcome that leaves it in the inventory.
 func settled(o plan.Outcome, e inventory.Entry, have inventory.Inventory) inventory.Entry {
 	switch {
-	case o.Action == plan.Prune && o.Err == nil: // until it is gone
-		return e.Deletes()
-	case o.Action == plan.Prune:
-		e.Strategy, e.Actuation, e.Reconcile = "Delete", "Failed", "Unknown"
-	case o.Action == plan.Release: // as before
+	case !o.Action.Writes():
 	case slices.Contains(aside, o.Did):
-		if before, owned := have.Entries[o.ID]; owned {
-			before.Digest, e = e.Digest, before
-		}
-		if o.Did == plan.DoAdopt && o.Err == nil { // the object may be restored, with another UID
-			e.UID = o.UID
-		}
-	case o.Action == plan.Keep && o.Unknown: // as before
-	case o.Action == plan.Keep && o.NotReady.None():
-		e.Actuation, e.Reconcile = "Succeeded", "Succeeded"
-	case o.Action == plan.Keep:
-		e.Reconcile = inventory.ReconcileTimeout
-	case o.Err != nil:
-		e.Actuation, e.Reconcile = "Failed", "Unknown"
-	default:
-		applied := inventory.Succeeded(o.UID, o.Digest, o.Mark).Following(e)
-		applied.Policy, applied.Foreign, applied.Fields = e.Policy, o.Foreign, o.Fields
-		switch {
-		case o.Unknown:
-			applied.Reconcile = inventory.ReconcilePending
-		case !o.NotReady.None():
-			applied.Reconcile = inventory.ReconcileTimeout
-		}
-		return applied
+		return setAside(o, e, have)
+	case o.Err == nil:
+		e = applied(o, e)
+	}
+	return states[o.Action][resultOf(o)].of(e)
+}
+
+// setAside returns the entry of an object after a request that applied nothing of the commit.
+func setAside(o plan.Outcome, e inventory.Entry, have inventory.Inventory) inventory.Entry {
+	if before, owned := have.Entries[o.ID]; owned {
+		before.Digest, e = e.Digest, before
+	}
+	if o.Did == plan.DoAdopt && o.Err == nil { // the object may be restored, with another UID
+		e.UID = o.UID
 	}
 	return e
+}
+
+// applied returns the entry of an object that was applied.
+func applied(o plan.Outcome, e inventory.Entry) inventory.Entry {
+	next := inventory.Succeeded(o.UID, o.Digest, o.Mark).Following(e)
+	next.Policy, next.Foreign, next.Fields = e.Policy, o.Foreign, o.Fields
+	return next
 }
