@@ -3,12 +3,14 @@ package controller
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/audit"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/target"
 
 	admission "k8s.io/api/admissionregistration/v1"
@@ -25,8 +27,9 @@ type Protection struct {
 }
 
 const (
-	untilInForce = 30 * time.Second // how long an API server may take until it enforces a new policy
-	skew         = time.Minute      // by which the clock of a user may be ahead
+	untilInForce   = 30 * time.Second // how long an API server may take until it enforces a new policy
+	skew           = time.Minute      // by which the clock of a user may be ahead
+	mostAnnotation = 4096             // bytes of the annotation: the inventory remembers every approval that is used
 )
 
 // since returns when the protection began; the zero time if the cluster does not have it as it is here. An approval that is older was not
@@ -52,8 +55,13 @@ func (j *subject) approvals() approval.Given {
 	j.mu.Lock()
 	object := j.object
 	j.mu.Unlock()
-	given, all := object.Approvals(), target.OnSync(*object)
-	if len(all) == 0 || j.of.Ceilings.Approvals == ApprovalsNever {
+	annotation := object.Annotations[v1alpha1.ApproveAnnotation]
+	if len(annotation) > mostAnnotation {
+		j.event(core.EventTypeWarning, "ApprovalsDoNotCount", fmt.Sprintf("the annotation %s has more than %d bytes, so nothing in it approves; take out the approvals that were used", v1alpha1.ApproveAnnotation, mostAnnotation))
+		return approval.Given{}
+	}
+	given := entries(annotation)
+	if len(given) == 0 || j.of.Ceilings.Approvals == ApprovalsNever {
 		return approval.Given{inventory.OnSync: nil}
 	}
 	ctx, cancel := context.WithTimeout(j.of.running, answerTime)
@@ -67,16 +75,34 @@ func (j *subject) approvals() approval.Given {
 		return approval.Given{}
 	}
 	var counted []approval.Approval
-	for i, a := range given {
+	for _, a := range given {
 		if why := unchecked(a, since, time.Now()); why != "" {
 			j.event(core.EventTypeWarning, "ApprovalsDoNotCount", fmt.Sprintf("the approval of %s does not count: %s", a.Digest, why))
 			j.record(audit.Entry{Event: audit.ApprovalRefused, By: a.By, Digest: a.Digest, At: a.At, Reason: why})
 			continue
 		}
 		j.record(audit.Entry{Event: audit.ApprovalGiven, By: a.By, Digest: a.Digest, At: a.At})
-		counted = append(counted, all[i])
+		counted = append(counted, target.Written(a))
 	}
 	return approval.Given{inventory.OnSync: counted}
+}
+
+// entries returns the approvals in an annotation as the admission policy reads it, which compares each text between two commas with the
+// name of the user. A text that holds something else as well, such as a user name with a digest in it, names no user.
+func entries(annotation string) []v1alpha1.GivenApproval {
+	var all []v1alpha1.GivenApproval
+	for text := range strings.SplitSeq(annotation, ",") {
+		text = strings.TrimSpace(text)
+		if text == "" {
+			continue
+		}
+		one := v1alpha1.ApprovalsIn(text)
+		if len(one) != 1 || one[0].String() != text {
+			one = []v1alpha1.GivenApproval{{Digest: report.Short(text, v1alpha1.LongestName)}}
+		}
+		all = append(all, one[0])
+	}
+	return all
 }
 
 // unchecked returns why a protection that began at a time has not checked an approval; "" if it has.
@@ -84,7 +110,7 @@ func unchecked(a v1alpha1.GivenApproval, since, now time.Time) string {
 	at, err := time.Parse(time.RFC3339, a.At)
 	switch {
 	case a.By == "":
-		return "it names no user"
+		return "it is not written as DIGEST by USER at TIME"
 	case err != nil:
 		return "it has no time like 2026-01-31T12:00:00Z"
 	case !at.After(since.Add(untilInForce)):

@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,7 +20,7 @@ func TestUnchecked(t *testing.T) {
 		because string // why it does not count; "" if it counts
 	}{
 		"Checked":  {"The policy was in force.", "alice", since.Add(31 * time.Second), ""},
-		"Nameless": {"The policy compares the name with the user.", "", now, "names no user"},
+		"Nameless": {"The policy compares the name with the user.", "", now, "is not written as DIGEST by USER at TIME"},
 		"Timeless": {"Without a time, it may be older than the policy.", "alice", time.Time{}, "has no time"},
 		"Old":      {"An API server enforces a new policy after a while.", "alice", since.Add(30 * time.Second), "approve again after 2026-01-31T12:00:30Z"},
 		"Early":    {"A clock may be ahead by a minute, and not by more.", "alice", now.Add(time.Minute), "future"},
@@ -34,5 +35,28 @@ func TestUnchecked(t *testing.T) {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, why, tc.because)
 			}
 		})
+	}
+}
+
+// The controller reads the annotation as the admission policy does. A text that the policy compared as a whole is one approval or none.
+func TestEntries(t *testing.T) {
+	d, e := strings.Repeat("a", 32), strings.Repeat("b", 32)
+	const at = " at 2026-01-31T12:00:00Z"
+	for text, want := range map[string][]v1alpha1.GivenApproval{
+		"":                          nil,
+		",\n,,":                     nil,
+		d + " by alice" + at + "\n": {{Digest: d, By: "alice", At: "2026-01-31T12:00:00Z"}},
+		d + " up to 12 by alice" + at + ", " + e + " by Bob B" + at: {{Digest: d, UpTo: "12", By: "alice", At: "2026-01-31T12:00:00Z"}, {Digest: e, By: "Bob B", At: "2026-01-31T12:00:00Z"}},
+
+		d + " by mallory " + e + " by alice" + at:   {{Digest: d + " by mallory " + e + " by alice" + at}}, // the user "mallory bb… by alice"
+		d + " by mallory up to 99" + at:             {{Digest: d + " by mallory up to 99" + at}},           // the user "mallory up to 99"
+		d + " by mallory  m" + at:                   {{Digest: d + " by mallory  m" + at}},
+		d + " by alice" + at + " " + e:              {{Digest: d + " by alice" + at + " " + e}},
+		d + ", by alice" + at:                       {{Digest: d}, {Digest: "by alice" + at}},
+		d + " by alice" + at + " at later, up to 9": {{Digest: d, By: "alice", At: "2026-01-31T12:00:00Z at later"}, {Digest: "up to 9"}},
+	} {
+		if got := entries(text); !slices.Equal(got, want) {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
 	}
 }

@@ -56,7 +56,7 @@ func (s *change) after(e reconcile.Event) (v1alpha1.Status, bool) {
 	case reconcile.Began:
 		s.began()
 	case reconcile.NewCommit:
-		s.progresses(fmt.Sprintf("the pass over %.12s has not ended", e.Revision))
+		s.newCommit(e.Revision)
 	case reconcile.Waiting:
 		s.progresses("the pass waits for " + e.For)
 	case reconcile.Passed:
@@ -78,6 +78,15 @@ func (s *change) began() {
 	s.without(v1alpha1.ConditionStalled)
 	s.progresses("the first pass over this generation has not ended")
 	s.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, "the first pass over this generation has not ended")
+}
+
+// newCommit records that the first pass over a commit begins. The commit is new to each process that begins to lead, also if passes of
+// another process were over it.
+func (s *change) newCommit(revision string) {
+	if s.ObservedGeneration == s.generation && s.LastAttemptedRevision == short(revision) {
+		return
+	}
+	s.progresses(fmt.Sprintf("the pass over %.12s has not ended", revision))
 }
 
 // observe records that the status is that of the generation. What moved between another spec and other Syncs is not known any more.

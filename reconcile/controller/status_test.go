@@ -151,8 +151,13 @@ func TestStatusAfter(t *testing.T) {
 		},
 		"NewCommit": {
 			reason: "While a new commit is applied, the Sync is not as Git wants it.",
-			before: before, events: []reconcile.Event{{Kind: reconcile.Began}, {Kind: reconcile.NewCommit, Revision: commit}},
+			before: before, events: []reconcile.Event{{Kind: reconcile.Began}, {Kind: reconcile.NewCommit, Revision: strings.Repeat("f", 40)}},
 			want: map[string]string{"Ready": "True Succeeded", "Reconciling": "True Progressing", "Held": nothingHeld, "Drifted": noDrift}, judged: "InProgress",
+		},
+		"TakeOver": {
+			reason: "The commit is new to another leader, and not to the Sync.",
+			before: before, events: []reconcile.Event{{Kind: reconcile.Began}, {Kind: reconcile.NewCommit, Revision: commit}},
+			want: map[string]string{"Ready": "True Succeeded", "Held": nothingHeld, "Drifted": noDrift}, judged: "Current",
 		},
 		"Failed": {
 			reason: "A failure makes the Sync unready, and another pass follows.",

@@ -16,14 +16,19 @@ import (
 func OnSync(s v1alpha1.Sync) []approval.Approval {
 	var all []approval.Approval
 	for _, a := range s.Approvals() {
-		upTo, _ := a.Number() // a text that is no number covers nothing
-		one := approval.Approval{Digests: []string{a.Digest}, By: a.By, UpTo: upTo}
-		if a.At != "" {
-			one.ID = fmt.Sprintf("%s at %s", a.Digest, a.At)
-		}
-		all = append(all, one)
+		all = append(all, Written(a))
 	}
 	return all
+}
+
+// Written returns an approval that a person wrote into the annotation of a Sync.
+func Written(a v1alpha1.GivenApproval) approval.Approval {
+	upTo, _ := a.Number() // a text that is no number covers nothing
+	one := approval.Approval{Digests: []string{a.Digest}, By: a.By, UpTo: upTo}
+	if a.At != "" {
+		one.ID = fmt.Sprintf("%s at %s", a.Digest, a.At)
+	}
+	return one
 }
 
 // onForge returns a function with which passes of a Sync read approvals on pull requests; nil if they do not read them.

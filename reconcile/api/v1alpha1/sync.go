@@ -768,6 +768,17 @@ func ApprovalsIn(text string) []GivenApproval {
 	return all
 }
 
+// String returns the approval as a person writes it.
+func (a GivenApproval) String() string {
+	words := []string{a.Digest}
+	for _, part := range []struct{ word, value string }{{"up to", a.UpTo}, {"by", a.By}, {"at", a.At}} {
+		if part.value != "" {
+			words = append(words, part.word, part.value)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
 // Number returns the number that UpTo holds.
 func (a GivenApproval) Number() (int, error) {
 	if a.UpTo == "" {
