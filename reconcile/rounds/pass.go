@@ -306,11 +306,13 @@ func (p Pass) outlived() func(plan.Step) bool {
 	}
 	return func(s plan.Step) bool {
 		o := p.Done[s.ID]
-		failed := s.Err != nil || o.Err != nil || o.Did == plan.DoMigrate
-		if !failed || s.Action == plan.Prune {
+		switch {
+		case s.Action == plan.Prune:
 			return false
+		case s.Err != nil, o.Err != nil, o.Did == plan.DoMigrate:
+			return webhook || groups[s.ID.Group] || movedAway(o)
 		}
-		return webhook || groups[s.ID.Group] || movedAway(o)
+		return false
 	}
 }
 

@@ -14,12 +14,16 @@ func (p Pass) holdPrunes(part, shown plan.Plan) plan.Plan {
 	part.Steps = slices.Clone(part.Steps)
 	for i, s := range part.Steps {
 		s = freed(shown, s, undone)
-		if wanted, twice := uids[s.UID]; twice && s.Action == plan.Prune {
+		wanted, twice := uids[s.UID]
+		waits, fails := s.WaitsFor(undone), s.NotEmpty(done)
+		switch {
+		case twice && s.Action == plan.Prune:
 			s, part.Stale = s.KeptAs(wanted), true
-		} else if why := s.WaitsFor(undone); !why.None() && s.Err == nil && !p.follows(s) {
-			s = s.Ruled(plan.Ruling{Judged: plan.Judged{Guard: plan.Unfinished, Severity: plan.Block, Reason: why}}, nil).Free()
-		} else if why := s.NotEmpty(done); !why.None() && s.Err == nil {
-			s = s.Failed(why)
+		case s.Err != nil: // it is not sent
+		case !waits.None() && !p.follows(s):
+			s = s.Ruled(plan.Ruling{Judged: plan.Judged{Guard: plan.Unfinished, Severity: plan.Block, Reason: waits}}, nil).Free()
+		case !fails.None():
+			s = s.Failed(fails)
 		}
 		part.Steps[i] = s
 	}
