@@ -5,6 +5,9 @@
 //
 // It prints the output of tests that failed and of nothing else, and the five slowest suites. A skipped test is a failure, unless
 // the corpus that it needs is absent: the corpus is optional.
+//
+// Six packages with servers of their own share the machine. So up to three tests that failed run again when all others have ended, one at
+// a time. One that passes then is listed as flaky. That excuses neither a panic, nor a data race, nor a package that does not build.
 package main
 
 import (
@@ -15,6 +18,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 )
 
 func main() {
@@ -24,7 +28,7 @@ func main() {
 		os.Exit(2)
 	}
 	s := newSummary(os.Stdout)
-	if err := runAll(commands, s); err != nil {
+	if err := errors.Join(runAll(commands, s), again(s)); err != nil {
 		fmt.Fprintln(os.Stderr, "summary:", err)
 		os.Exit(1)
 	}
@@ -76,7 +80,7 @@ func run(command []string, s *summary) error {
 	failed := false // go reported a failure of a test or of a package
 	for lines := bufio.NewReader(out); ; {
 		line, err := lines.ReadBytes('\n')
-		failed = s.Line(line) || failed
+		failed = s.Line(command, line) || failed
 		if err == nil {
 			continue
 		}
@@ -93,4 +97,37 @@ func run(command []string, s *summary) error {
 		return nil
 	}
 	return err
+}
+
+// again runs the tests that failed once more, unless there are too many for chance or a second run could not excuse them.
+func again(s *summary) error {
+	const chance = 3
+	count := 0
+	for _, f := range s.failures {
+		count += f.count
+		if f.certain {
+			return nil
+		}
+	}
+	if len(s.failures) > chance || count < s.failed {
+		return nil
+	}
+	for _, f := range s.failures {
+		fmt.Fprintf(s.out, "again, alone: %s %s\n", f.test.pkg, f.test.name)
+		second := newSummary(s.out)
+		if err := run(only(f), second); err != nil {
+			return err
+		}
+		if second.failed == 0 && second.passed > 0 {
+			s.excuse(f)
+		}
+	}
+	return nil
+}
+
+// only returns the command of a failure for its one test: the same flags of `go test`, with another package and pattern.
+func only(f failure) []string {
+	n := slices.Index(f.command, "test") + 1
+	flags := slices.DeleteFunc(slices.Clone(f.command[n:]), func(arg string) bool { return !strings.HasPrefix(arg, "-") })
+	return slices.Concat(f.command[:n], flags, []string{"-count=1", "-run=^" + f.test.name + "$", f.test.pkg})
 }

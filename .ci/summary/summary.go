@@ -43,27 +43,40 @@ type summary struct {
 
 	suites []suite
 
-	mu      sync.Mutex        // guards all fields above and below
-	output  map[test][]string // output so far
-	running map[string]map[string]bool
-	broken  map[string]int // failures by package
+	mu       sync.Mutex        // guards all fields above and below
+	output   map[test][]string // output so far
+	running  map[string]map[string]bool
+	broken   map[string]int // failures by package
+	failures []failure
+	flaky    []string
 }
+
+// failure is a test with its subtests that failed. Its command can run it again.
+type failure struct {
+	command []string
+	test    test
+	count   int  // how many failures it stands for
+	certain bool // it panicked, or the race detector found something, so no second run can excuse it
+}
+
+// certain matches the output of failures that say something about the code, whatever else the machine was doing.
+var certain = regexp.MustCompile(`(?m)^\s*(panic: |WARNING: DATA RACE|fatal error: )`)
 
 func newSummary(out io.Writer) *summary {
 	return &summary{out: out, output: map[test][]string{}, running: map[string]map[string]bool{}, broken: map[string]int{}}
 }
 
-// Line takes one line of output and reports whether it counted a failure. It prints lines that are not events. It is safe for
-// concurrent use.
-func (s *summary) Line(line []byte) (failed bool) {
+// Line takes one line of a command's output and reports whether it counted a failure. It prints lines that are not events. It is safe
+// for concurrent use.
+func (s *summary) Line(command []string, line []byte) (failed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.failed
-	s.line(line)
+	s.line(command, line)
 	return s.failed > before
 }
 
-func (s *summary) line(line []byte) {
+func (s *summary) line(command []string, line []byte) {
 	var e event
 	if !bytes.HasPrefix(line, []byte("{")) || json.Unmarshal(line, &e) != nil {
 		fmt.Fprintf(s.out, "%s", line)
@@ -82,14 +95,14 @@ func (s *summary) line(line []byte) {
 		s.running[t.pkg][t.name] = true
 	case "pass", "fail", "skip":
 		if t.name == "" {
-			s.endPackage(t.pkg, e)
+			s.endPackage(command, t.pkg, e)
 		} else {
-			s.endTest(t, e.Action)
+			s.endTest(command, t, e.Action)
 		}
 	}
 }
 
-func (s *summary) endTest(t test, action string) {
+func (s *summary) endTest(command []string, t test, action string) {
 	delete(s.running[t.pkg], t.name)
 	output := s.output[t]
 	delete(s.output, t)
@@ -99,19 +112,39 @@ func (s *summary) endTest(t test, action string) {
 	case "skip":
 		s.skip(t, output)
 	case "fail":
-		s.failTest(t, output)
+		s.failTest(command, t, output)
 	}
 }
 
-func (s *summary) failTest(t test, output []string) {
+func (s *summary) failTest(command []string, t test, output []string) {
 	s.failed++
 	s.broken[t.pkg]++
+	s.suspect(command, t, output)
 	fmt.Fprintf(s.out, "--- FAIL %s %s\n", t.pkg, t.name)
 	for _, line := range output {
 		if !noise(line) {
 			fmt.Fprint(s.out, line)
 		}
 	}
+}
+
+// suspect notes a failure for a second run of the whole test.
+func (s *summary) suspect(command []string, t test, output []string) {
+	name, _, _ := strings.Cut(t.name, "/")
+	whole := test{t.pkg, name}
+	n := slices.IndexFunc(s.failures, func(f failure) bool { return f.test == whole })
+	if n < 0 {
+		n = len(s.failures)
+		s.failures = append(s.failures, failure{command: command, test: whole})
+	}
+	s.failures[n].count++
+	s.failures[n].certain = s.failures[n].certain || certain.MatchString(strings.Join(output, ""))
+}
+
+// excuse takes a failure back, because the test passed alone.
+func (s *summary) excuse(f failure) {
+	s.failed -= f.count
+	s.flaky = append(s.flaky, f.test.pkg+" "+f.test.name)
 }
 
 // skip notes a skipped test with its reason.
@@ -132,13 +165,16 @@ func (s *summary) skip(t test, output []string) {
 }
 
 // endPackage records the end of a package, after its last test.
-func (s *summary) endPackage(pkg string, e event) {
+func (s *summary) endPackage(command []string, pkg string, e event) {
 	output := s.output[test{pkg: pkg}]
 	if e.Action == "fail" {
 		for name := range s.running[pkg] { // a panic, a timeout or os.Exit ended all of them
 			t := test{pkg, name}
-			s.failTest(t, s.output[t])
+			s.failTest(command, t, s.output[t])
 			delete(s.output, t)
+		}
+		for n := range s.failures {
+			s.failures[n].certain = s.failures[n].certain || s.failures[n].test.pkg == pkg && certain.MatchString(strings.Join(output, ""))
 		}
 		if s.broken[pkg] == 0 { // the package did not build, or its TestMain failed
 			s.failed++
@@ -208,9 +244,19 @@ func (s *summary) Close() bool {
 	if s.illegal > 0 {
 		fmt.Fprintf(s.out, "\nA test may be skipped only where the archive of provider-upjet-aws is absent; %d output something else.\n", s.illegal)
 	}
+	if len(s.flaky) > 0 {
+		fmt.Fprintln(s.out, "\nflaky, which is a defect: failed beside other tests (see above), and passed alone")
+	}
+	for _, name := range s.flaky {
+		fmt.Fprintln(s.out, " ", name)
+	}
 	if s.passed+s.failed+len(s.skips) == 0 {
 		s.Fail("no test has run")
 	}
-	fmt.Fprintf(s.out, "\n%d passed, %d failed, %d skipped\n", s.passed, s.failed, len(s.skips))
+	flaky := ""
+	if len(s.flaky) > 0 {
+		flaky = fmt.Sprintf(", %d flaky", len(s.flaky))
+	}
+	fmt.Fprintf(s.out, "\n%d passed, %d failed, %d skipped%s\n", s.passed, s.failed, len(s.skips), flaky)
 	return s.failed == 0 && s.illegal == 0
 }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"bytes"
+	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -140,7 +143,7 @@ func TestSummary(t *testing.T) {
 			var out bytes.Buffer
 			s := newSummary(&out)
 			for _, line := range tc.lines {
-				s.Line([]byte(line + "\n"))
+				s.Line(nil, []byte(line+"\n"))
 			}
 			well := s.Close()
 			if well != tc.well {
@@ -193,5 +196,74 @@ func TestRunAll(t *testing.T) {
 	}
 	if err := runAll([][]string{{"true"}, {"./no-such-command"}}, s); err == nil {
 		t.Error("A command that cannot be started is an error.")
+	}
+}
+
+// A test that fails only beside others costs a whole run of CI, and says nothing about the code that is checked.
+func TestAgain(t *testing.T) {
+	// A command in place of go: `NAME test FLAGS PACKAGES` prints the lines of a file when it runs all tests, and of another one for one test.
+	const script = `for arg; do case $arg in -run=*) exec cat "$0/again"; esac; done; cat "$0/first"; exit 1`
+	lines := func(names ...string) string {
+		var b strings.Builder
+		ended := "pass"
+		for _, name := range names {
+			action, output := "fail", ""
+			name, output, _ = strings.Cut(name, " ")
+			if name[0] == '+' {
+				name, action = name[1:], "pass"
+			}
+			if action == "fail" {
+				ended = action
+			}
+			fmt.Fprintf(&b, `{"Action":"run","Package":"p","Test":%q}`+"\n", name)
+			fmt.Fprintf(&b, `{"Action":"output","Package":"p","Test":%q,"Output":%q}`+"\n", name, output+"\n")
+			fmt.Fprintf(&b, `{"Action":%q,"Package":"p","Test":%q}`+"\n", action, name)
+		}
+		return b.String() + fmt.Sprintf(`{"Action":%q,"Package":"p"}`+"\n", ended)
+	}
+	for name, tc := range map[string]struct {
+		first, again string
+		want         string
+		well         bool
+	}{
+		"Flaky":        {lines("+TestB", "TestA/One late", "TestA"), lines("+TestA"), "p TestA\n\n1 passed, 0 failed, 0 skipped, 1 flaky", true},
+		"FailsAgain":   {lines("TestA late"), lines("TestA late"), "0 passed, 1 failed, 0 skipped\n", false},
+		"DoesNotRun":   {lines("TestA late"), "", "0 passed, 1 failed, 0 skipped\n", false},
+		"TooMany":      {lines("TestA", "TestB", "TestC", "TestD"), lines("+TestA"), "0 passed, 4 failed", false},
+		"Panics":       {lines("TestA panic: nil"), lines("+TestA"), "0 passed, 1 failed", false},
+		"Races":        {lines("TestA WARNING: DATA RACE"), lines("+TestA"), "0 passed, 1 failed", false},
+		"DoesNotBuild": {lines("TestA") + `{"Action":"fail","Package":"q"}` + "\n", lines("+TestA"), "0 passed, 2 failed", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			for file, text := range map[string]string{"first": tc.first, "again": tc.again} {
+				if err := os.WriteFile(dir+"/"+file, []byte(text), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			var out bytes.Buffer
+			s := newSummary(&out)
+			if err := runAll([][]string{{"sh", "-c", script, dir, "test", "-json", "./..."}}, s); err != nil {
+				t.Fatal(err)
+			}
+			if err := again(s); err != nil {
+				t.Fatal(err)
+			}
+			if well := s.Close(); well != tc.well || !strings.Contains(out.String(), tc.want) {
+				t.Errorf("Close() = %t, want %t and %q in:\n%s", well, tc.well, tc.want, &out)
+			}
+		})
+	}
+}
+
+// The second run keeps the flags of the first one, so that the race detector watches it too.
+func TestOnly(t *testing.T) {
+	got := only(failure{
+		command: []string{"env", "CGO_ENABLED=0", "go", "-C", "there", "test", "-json", "-race", "-skip=^TestLong$", "-run=^TestB$", "./a", "./b"},
+		test:    test{"headgate.dev/a", "TestA"},
+	})
+	want := []string{"env", "CGO_ENABLED=0", "go", "-C", "there", "test", "-json", "-race", "-skip=^TestLong$", "-run=^TestB$", "-count=1", "-run=^TestA$", "headgate.dev/a"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
