@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/inventory"
+
+	core "k8s.io/api/core/v1"
 )
 
 // Whoever may change a Sync could have written an approval in another name before the admission policy checked it.
@@ -35,6 +38,22 @@ func TestUnchecked(t *testing.T) {
 				t.Errorf("%s\ngot %q, want %q", tc.reason, why, tc.because)
 			}
 		})
+	}
+}
+
+// The inventory remembers every approval that is used, and so an annotation must not be as long as the API server lets it be. One that is
+// too long approves nothing, and forgets nothing that was used.
+func TestLongAnnotation(t *testing.T) {
+	for bytes, read := range map[int]bool{4096: true, 4097: false} {
+		j := &subject{object: &v1alpha1.Sync{}, of: &controller{Options: Options{Ceilings: Ceilings{Approvals: ApprovalsNever}}, events: make(chan *core.Event, 9)}}
+		j.object.Annotations = map[string]string{v1alpha1.ApproveAnnotation: strings.Repeat("d", bytes)}
+		given := j.approvals()
+		if all, is := given[inventory.OnSync]; is != read || len(all) > 0 {
+			t.Errorf("%d bytes: %+v", bytes, given)
+		}
+		if told := len(j.of.events) == 1; told == read {
+			t.Errorf("%d bytes: %d Events", bytes, len(j.of.events))
+		}
 	}
 }
 
