@@ -42,6 +42,7 @@ func TestChart(t *testing.T) {
 		},
 		"Shards":      {"Each shard has its own workload.", "headgate-system", "{shards: [a, team-b], egressPorts: [3000], imagePullSecrets: [a], caConfigMap: authorities}", install.Options{Profile: install.Tenant, Shards: []string{"a", "team-b"}, EgressPorts: []int64{3000}, PullSecrets: []string{"a"}, CA: "authorities"}},
 		"ShardsOwn":   {"Shards of a profile act as its account.", "other", "{profile: crossplane, shards: ['0']}", install.Options{Profile: install.Crossplane, Shards: []string{"0"}}},
+		"Cache":       {"The volume and the limits follow the size of the cache.", "headgate-system", "{cacheSize: 20Gi, shards: [a]}", install.Options{Profile: install.Tenant, CacheSize: "20Gi", Shards: []string{"a"}}},
 		"Preview":     {"Previews have no rights.", "headgate-system", "{profile: preview}", install.Options{Profile: install.Preview}},
 		"PreviewFile": {"The file of Syncs is a text, whatever it contains.", "headgate-system", "{profile: preview, syncFile: \"a: '{{ .Values }}'\\n---\\nb: |\\n  c\\n\"}", install.Options{Profile: install.Preview, SyncFile: "a: '{{ .Values }}'\n---\nb: |\n  c\n"}},
 	}
@@ -104,6 +105,8 @@ func TestChartRefuses(t *testing.T) {
 		"ShardEnds": `{shards: [a-webhooks]}`,
 		"ShardIs":   `{shards: [webhooks]}`,
 		"ShardSame": `{shards: [a, a]}`,
+		"CacheMega": `{cacheSize: 512Mi}`,
+		"CacheMore": `{cacheSize: "3Gi\n- --approvals=all"}`,
 		"Shardless": `{profile: preview, shards: [a]}`,
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -116,6 +116,7 @@ Exit codes: 0 installed or printed, 1 an error, 2 wrong usage.`,
 	flags.StringArrayVar(&f.o.PullSecrets, "pull-secret", nil, "`name` of a Secret for the registry of the image; may be given several times")
 	flags.StringVar(&f.o.CA, "ca-config-map", "", "`name` of a ConfigMap whose values are certificates of further authorities")
 	flags.Var(ports{&f.o.EgressPorts}, "egress-port", "TCP `port` of a Git server, registry or forge, besides 22, 443 and 6443; may be given several times")
+	flags.StringVar(&f.o.CacheSize, "cache-size", install.DefaultCacheSize, "`amount` that a Pod keeps of clones and packages at most, in whole gibibytes; its volume has 1Gi more, and its limit of ephemeral storage 3Gi")
 	addLapse(cmd, &f.timeout, "timeout", 5*time.Minute, "how long to wait until the Pods are ready")
 	flags.BoolVar(&f.noWait, "no-wait", false, "do not wait until the Pods are ready")
 	f.in.addTo(cmd)

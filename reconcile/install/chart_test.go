@@ -225,6 +225,9 @@ func templated(text string) string {
 		aProvider, "{{ join \", \" .Values.providerGroups }}",
 		aCount, "{{ join \", \" .Values.countGroups }}",
 		aFile, "{{ toJson .Values.syncFile }}",
+		"--cache-size=3Gi", "--cache-size={{ .Values.cacheSize }}",
+		"sizeLimit: 4Gi", `sizeLimit: {{ trimSuffix "Gi" .Values.cacheSize | add 1 }}Gi`,
+		"ephemeral-storage: 6Gi", `ephemeral-storage: {{ trimSuffix "Gi" .Values.cacheSize | add 3 }}Gi`,
 	).Replace(text)
 }
 
@@ -252,6 +255,7 @@ func schemaOfValues(t *testing.T) string {
 		"profile": map[string]any{"enum": Profiles}, "watchNamespace": optional, "serviceAccount": optional,
 		"image":            object(map[string]any{"registry": text(`^[a-z0-9][a-zA-Z0-9.:_/-]*$`), "repository": text(`^[a-z0-9][a-z0-9._/-]*$`), "tag": text(`^([A-Za-z0-9_][A-Za-z0-9_.-]*)?$`), "digest": text(digest)}),
 		"imagePullSecrets": list(0), "caConfigMap": optional, "syncs": list(1), "secrets": list(0), "providerGroups": list(0), "countGroups": list(0),
+		"cacheSize":   text(cacheSizes.String()),
 		"egressPorts": map[string]any{"type": "array", "items": map[string]any{"type": "integer", "minimum": 1, "maximum": 65535}},
 		"shards":      shards,
 		"syncFile":    map[string]any{"type": "string"}, "shared": map[string]any{"type": "boolean"}, "createNamespace": map[string]any{"type": "boolean"},

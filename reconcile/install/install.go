@@ -49,6 +49,7 @@ type Options struct {
 	PullSecrets []string // names of Secrets for the registry of the image
 	CA          string   // name of a ConfigMap with certificates of authorities, besides those of the image
 	EgressPorts []int64  // TCP ports that the NetworkPolicies open besides 22, 53, 443 and 6443
+	CacheSize   string   // what a Pod keeps in its cache, in whole gibibytes: 20Gi; "" for DefaultCacheSize
 
 	Syncs          []string // names of Syncs, for the bookkeeping of Crossplane and CRDs
 	Secrets        []string // names of Secrets that Syncs name
@@ -60,6 +61,9 @@ type Options struct {
 
 // DefaultNamespace is the namespace of the manifests.
 const DefaultNamespace = "headgate-system"
+
+// DefaultCacheSize is the size of the cache in the manifests.
+const DefaultCacheSize = "3Gi"
 
 // Deployment is the name of the Deployment of the controller; PreviewDeployment is that of Preview.
 const (
@@ -113,6 +117,9 @@ func (o Options) Check() error {
 	if len(o.Syncs) == 0 && (o.Profile == Crossplane || o.Profile == CRDs) {
 		return fmt.Errorf("--sync: name the Syncs of the profile %s", o.Profile)
 	}
+	if o.CacheSize != "" && !cacheSizes.MatchString(o.CacheSize) {
+		return wrong("cache-size", o.CacheSize, "is no whole number of gibibytes; write one as 20Gi")
+	}
 	for _, port := range o.EgressPorts {
 		if len(validation.IsValidPortNum(int(port))) > 0 {
 			return wrong("egress-port", fmt.Sprint(port), "is no port")
@@ -156,6 +163,7 @@ func (o Options) objects(files fs.FS) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, err
 		}
+		text = o.withCache(text)
 		if slices.Contains(workload, name) {
 			text = o.withShards(text)
 		}
@@ -180,6 +188,20 @@ func (o Options) objects(files fs.FS) ([]*unstructured.Unstructured, error) {
 		o.adapt(u)
 	}
 	return all, nil
+}
+
+// cacheSizes matches what CacheSize may be.
+var cacheSizes = regexp.MustCompile(`^[1-9][0-9]{0,3}Gi$`)
+
+// withCache returns the manifests of what runs with another size of the cache. Its volume has 1Gi more than Headgate keeps in it, and the Pod
+// has 2Gi more than that, or Kubernetes would evict it.
+func (o Options) withCache(text []byte) []byte {
+	var size int
+	if _, err := fmt.Sscanf(o.CacheSize, "%dGi", &size); err != nil { // the manifests have the default
+		return text
+	}
+	room := func(more int) string { return fmt.Sprintf("%dGi", size+more) }
+	return []byte(strings.NewReplacer("--cache-size=3Gi", "--cache-size="+room(0), "sizeLimit: 4Gi", "sizeLimit: "+room(1), "ephemeral-storage: 6Gi", "ephemeral-storage: "+room(3)).Replace(string(text)))
 }
 
 // weight orders objects: a workload comes last.

@@ -145,6 +145,45 @@ func TestNoPlaceholders(t *testing.T) {
 	}
 }
 
+// Kubernetes evicts a Pod whose cache is larger than its volume, or whose files together are more than it may have: whatever the size of the
+// cache, both have room for it.
+func TestCacheSizeAndVolumesAgree(t *testing.T) {
+	for _, profile := range Profiles {
+		for size, want := range map[string]string{"": "3Gi of 4Gi and 6Gi", "3Gi": "3Gi of 4Gi and 6Gi", "20Gi": "20Gi of 21Gi and 23Gi"} {
+			o := initial(Profile(profile))
+			if o.CacheSize = size; o.Profile != Preview {
+				o.Shards = []string{"a"}
+			}
+			found := 0
+			for _, u := range objects(t, o) {
+				if u.GetKind() != "Deployment" {
+					continue
+				}
+				found++
+				got := ""
+				for _, arg := range texts(containerOf(u)["args"]) {
+					if is, has := strings.CutPrefix(arg, "--cache-size="); has {
+						got += is
+					}
+				}
+				for _, v := range podOf(u)["volumes"].([]any) {
+					if volume := v.(map[string]any); volume["name"] == "cache" {
+						limit, _, _ := unstructured.NestedString(volume, "emptyDir", "sizeLimit")
+						got += " of " + limit
+					}
+				}
+				node, _, _ := unstructured.NestedString(containerOf(u), "resources", "limits", "ephemeral-storage")
+				if got += " and " + node; got != want {
+					t.Errorf("%s, --cache-size %q: %s has %s, want %s", profile, size, u.GetName(), got, want)
+				}
+			}
+			if found == 0 {
+				t.Errorf("%s has no workload", profile)
+			}
+		}
+	}
+}
+
 func TestOptions(t *testing.T) {
 	cases := map[string]struct {
 		reason string
@@ -175,6 +214,10 @@ func TestOptions(t *testing.T) {
 		"ShardWebhooks": {"This Service is that of the first Deployment.", func(o *Options) { o.Shards = []string{"webhooks"} }, "for webhooks"},
 		"ShardTwice":    {"A Sync has one controller.", func(o *Options) { o.Shards = []string{"a", "b", "a"} }, "twice"},
 		"ShardPreview":  {"A file has no shards.", func(o *Options) { o.Profile, o.Shards = Preview, []string{"a"} }, "--shard"},
+		"Cache":         {"A cache has a size.", func(o *Options) { o.CacheSize = "20Gi" }, ""},
+		"CacheMega":     {"The volume is larger by whole gibibytes.", func(o *Options) { o.CacheSize = "512Mi" }, "--cache-size"},
+		"CacheNone":     {"Without a cache, nothing can be fetched.", func(o *Options) { o.CacheSize = "0Gi" }, "--cache-size"},
+		"CacheInjected": {"A value cannot add YAML.", func(o *Options) { o.CacheSize = "3Gi\n- --approvals=all" }, "--cache-size"},
 		"Port":          {"A port has a number.", func(o *Options) { o.EgressPorts = []int64{70000} }, "--egress-port"},
 	}
 	for name, tc := range cases {
