@@ -72,3 +72,28 @@ func parses(args []string) error {
 	}
 	return verb.ValidateArgs(verb.Flags().Args())
 }
+
+// A write that a guard would hold has a line in the audit log, whichever verb makes it: every verb that announces what it changes has the flag.
+func TestVerbsThatWriteHaveAnAuditLog(t *testing.T) {
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, "_test.go") || !strings.Contains(string(text), "t.announce") {
+			continue
+		}
+		found++
+		if !strings.Contains(string(text), "addAudit(") {
+			t.Errorf("%s: a verb that writes to a cluster has no --audit-log", file)
+		}
+	}
+	if found < 5 {
+		t.Errorf("only %d files have verbs that write", found)
+	}
+}

@@ -154,7 +154,7 @@ It answers GET /healthz and /readyz on --health-address, and GET /metrics on --m
 	f.ceilings.addTo(cmd)
 	flags.BoolVar(&f.near, "no-cross-namespace-refs", false, "refuse a Sync whose sourceRef names another namespace")
 	addPlain(cmd, &f.plain)
-	addAudit(cmd, &f.audit, "-")
+	addAudit(cmd, &f.audit, auditOfProcess, "-")
 	f.in.addTo(cmd)
 	f.cache.addTo(cmd)
 	f.trust.addTo(cmd)

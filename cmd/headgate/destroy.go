@@ -24,6 +24,7 @@ func newDestroy(t *terminal) *cobra.Command {
 		orphan  bool
 		dryRun  bool
 		yes     bool
+		record  string
 	)
 	cmd := &cobra.Command{
 		Use: "destroy [flags]",
@@ -60,6 +61,9 @@ With --orphan, Headgate deletes only the inventory: all objects stay, without an
 			over := target.Surroundings{Approvals: approve.given}
 			var err error
 			if over.Cluster, err = in.config(); err != nil {
+				return err
+			}
+			if over.Audit, err = t.audit(record); err != nil {
 				return err
 			}
 			r, err := t.wire(s, nil, over, cluster.Options{Timeout: timeout})
@@ -106,6 +110,7 @@ With --orphan, Headgate deletes only the inventory: all objects stay, without an
 	optionFlag{instances, &s.Spec}.addTo(cmd)
 	optionFlag{owner, &s.Spec}.addTo(cmd)
 	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long each step of the order may take until its objects are gone")
+	addAudit(cmd, &record, auditOfVerb, "")
 	show.addTo(cmd)
 	return cmd
 }

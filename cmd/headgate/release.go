@@ -16,6 +16,7 @@ func newRelease(t *terminal) *cobra.Command {
 		show    = newView()
 		rebuilt bool
 		dryRun  bool
+		record  string
 	)
 	cmd := &cobra.Command{
 		Use:   "release [sync NAME] [ID…] [flags]",
@@ -58,13 +59,16 @@ For a Sync object, write its name first: 'sync NAME', in the namespace of -n, or
 			case !rebuilt && len(ids) == 0:
 				return usagef("specify what to release: ID…, as 'headgate status --full' shows identities, or --rebuilt")
 			}
-			cfg, err := in.config()
-			if err != nil {
+			var over target.Surroundings
+			if over.Cluster, err = in.config(); err != nil {
+				return err
+			}
+			if over.Audit, err = t.audit(record); err != nil {
 				return err
 			}
 			var s v1alpha1.Sync
 			s.Namespace, s.Name = of.namespace, of.name
-			r, err := t.wire(s, nil, target.Surroundings{Cluster: cfg}, cluster.Options{})
+			r, err := t.wire(s, nil, over, cluster.Options{})
 			if err != nil {
 				return err
 			}
@@ -88,6 +92,7 @@ For a Sync object, write its name first: 'sync NAME', in the namespace of -n, or
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be released")
 	in.addTo(cmd)
 	of.addTo(cmd)
+	addAudit(cmd, &record, auditOfVerb, "")
 	show.addTo(cmd)
 	return cmd
 }

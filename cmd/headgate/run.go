@@ -92,7 +92,7 @@ to standard output and the exit code comes from the pass.
 	f.hooks.addTo(cmd)
 	f.seen.addTo(cmd, "", "")
 	addPlain(cmd, &f.plain)
-	addAudit(cmd, &f.audit, "")
+	addAudit(cmd, &f.audit, auditOfProcess, "")
 	f.allow.addTo(cmd)
 	f.in.addTo(cmd)
 	f.cache.addTo(cmd)

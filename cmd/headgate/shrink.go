@@ -93,6 +93,7 @@ it; --restart restarts it.
 	cmd.Flags().BoolVar(&restart, "restart", false, "restart the Deployments of providers that still run controllers of deactivated definitions")
 	to.addTo(cmd)
 	addLapse(cmd, &timeout, "timeout", 15*time.Minute, "how long Crossplane may take to bring definitions back")
+	addAudit(cmd, &to.audit, auditOfVerb, "")
 	show.addTo(cmd)
 	return cmd
 }

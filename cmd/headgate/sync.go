@@ -82,6 +82,7 @@ an edit in the cluster is drift.
 	to.addTo(cmd)
 	addLapse(cmd, &timeout, "timeout", 5*time.Minute, "how long applied objects may take to become ready")
 	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait until applied objects are ready")
+	addAudit(cmd, &to.audit, auditOfVerb, "")
 	show.addTo(cmd)
 	return cmd
 }

@@ -283,6 +283,7 @@ type passFlags struct {
 	approve approveFlag
 	signers []string // have no effect any more
 	keys    []string // files of public keys of commits
+	audit   string   // of a verb that writes
 }
 
 func (f *passFlags) addTo(cmd *cobra.Command) {
@@ -479,6 +480,9 @@ func (t *terminal) reconciler(f *passFlags, source reconcile.Source, how cluster
 	in := t.surroundings(&f.sourceFlags, source)
 	in.Approvals = f.approvals(f.approve.given)
 	if in.Cluster, err = f.config(); err != nil {
+		return reconcile.Reconciler{}, err
+	}
+	if in.Audit, err = t.audit(f.audit); err != nil {
 		return reconcile.Reconciler{}, err
 	}
 	return t.wire(s, source, in, how)
