@@ -247,8 +247,9 @@ func counted(answers question.Answers, q question.Of[question.Counted]) int64 {
 	return a.Count
 }
 
-// as returns the client configuration of a user who has only the rights of the rules: verb, group and resource.
-func (w *world) as(t *testing.T, rules [][3]string) *rest.Config {
+// as returns the client configuration of a user who has only the rights of the rules: verb, group and resource. If namespaces are given, the
+// user has them only there.
+func (w *world) as(t *testing.T, rules [][3]string, namespaces ...string) *rest.Config {
 	t.Helper()
 	user := w.sync.Namespace + "-limited"
 	var list []any
@@ -258,33 +259,44 @@ func (w *world) as(t *testing.T, rules [][3]string) *rest.Config {
 	rbac := func(resource string, u *unstructured.Unstructured) {
 		gvr := crds
 		gvr.Group, gvr.Resource = "rbac.authorization.k8s.io", resource
-		if _, err := w.at(gvr, "").Apply(t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
+		if _, err := w.at(gvr, u.GetNamespace()).Apply(t.Context(), u.GetName(), u, metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	rbac("clusterroles", thing("rbac.authorization.k8s.io/v1", "ClusterRole", "", user, map[string]any{"rules": list}))
-	rbac("clusterrolebindings", thing("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", user, map[string]any{
+	bound := map[string]any{
 		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": user},
 		"subjects": []any{map[string]any{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": user}},
-	}))
+	}
+	if len(namespaces) == 0 {
+		rbac("clusterrolebindings", thing("rbac.authorization.k8s.io/v1", "ClusterRoleBinding", "", user, bound))
+	}
+	for _, namespace := range namespaces {
+		rbac("rolebindings", thing("rbac.authorization.k8s.io/v1", "RoleBinding", namespace, user, bound))
+	}
 	config := rest.CopyConfig(w.config)
 	config.Impersonate.UserName = user
 	config.Impersonate.Groups = []string{"system:authenticated"}
-	for _, r := range rules {
-		awaitAllowed(t, config, r)
+	if len(namespaces) == 0 {
+		namespaces = []string{""}
+	}
+	for _, namespace := range namespaces {
+		for _, r := range rules {
+			awaitAllowed(t, config, r, namespace)
+		}
 	}
 	return config
 }
 
 // awaitAllowed waits until the API server's authorizer applies a rule, because it lags behind.
-func awaitAllowed(t *testing.T, config *rest.Config, rule [3]string) {
+func awaitAllowed(t *testing.T, config *rest.Config, rule [3]string, namespace string) {
 	t.Helper()
 	client, err := authorization.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ask := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: rule[0], Group: rule[1], Resource: rule[2]},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Namespace: namespace, Verb: rule[0], Group: rule[1], Resource: rule[2]},
 	}}
 	for deadline := time.Now().Add(fixtures.Patience); ; time.Sleep(20 * time.Millisecond) {
 		got, err := client.SelfSubjectAccessReviews().Create(t.Context(), ask, metav1.CreateOptions{})

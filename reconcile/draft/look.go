@@ -35,7 +35,7 @@ func (p *drafted) leave(seen facts.Observed) {
 			kept = append(kept, s)
 			continue
 		}
-		if err := seen.Unreadable[s.ID.GroupKind()]; err != nil {
+		if err := seen.Unread(s.ID); err != nil {
 			p.Effects = append(p.Effects, plan.Effect{Kind: plan.Apply, On: s.ID, State: plan.Broken, Reason: reason.Of(err)})
 			continue
 		}

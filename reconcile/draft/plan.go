@@ -43,7 +43,7 @@ func (p *drafted) want(a facts.Asked, seen facts.Observed, kinds *coming) error 
 		switch live := seen.Objects[a.ID]; {
 		case live != nil:
 			s = p.pruneInstead(s, live, entry)
-		case seen.Unreadable[a.ID.GroupKind()] == nil: // deleted by another writer
+		case seen.Unread(a.ID) == nil: // deleted by another writer
 			p.Gone = append(p.Gone, a.ID)
 			return nil
 		}
@@ -172,7 +172,7 @@ func leaves(p plan.Plan, id manifest.ID) bool {
 func stepFor(a facts.Asked, seen facts.Observed, kinds *coming) (plan.Step, bool, error) {
 	live, exists := seen.Objects[a.ID]
 	s := stepOf(a, seen)
-	if err := seen.Unreadable[a.ID.GroupKind()]; err != nil && !a.Paused {
+	if err := seen.Unread(a.ID); err != nil && !a.Paused {
 		return unreadable(s, a, seen.Ground, err), true, nil
 	}
 	if a.Policy.Observes() && !a.Paused {

@@ -51,6 +51,7 @@ type Ground struct {
 	Kinds      map[schema.GroupKind]plan.Kind
 	Hidden     map[schema.GroupKind]error  // kinds of owned objects that are not served although objects may exist, and why
 	Unreadable map[schema.GroupKind]error  // kinds whose objects could not be read, and why
+	Denied     map[manifest.ID]error       // objects that may not be read although others of their kind were, and why
 	Scope      render.Scope                // the scopes of kinds; nil if only Kinds shows them
 	Space      string                      // for namespaced objects without a namespace
 	Stance     plan.Stance                 // what the pass may do in this place
@@ -154,7 +155,7 @@ func (o Observed) Doubtful(creates bool) []Asked {
 		live, exists := o.Objects[a.ID]
 		entry := o.Inventory.Entries[a.ID]
 		switch {
-		case a.Paused, len(a.Resolved.Missing) > 0, o.Unreadable[a.ID.GroupKind()] != nil:
+		case a.Paused, len(a.Resolved.Missing) > 0, o.Unread(a.ID) != nil:
 		case o.IsCatalogue(a), o.GaveAway(a):
 		case !exists:
 			if _, served := o.Kinds[a.ID.GroupKind()]; creates && served && !a.Policy.Observes() {

@@ -54,12 +54,22 @@ func (o Ground) Hides(id manifest.ID) error {
 	if _, owned := o.Inventory.Entries[id]; !owned {
 		return nil
 	}
-	return cmp.Or(o.Unreadable[id.GroupKind()], o.Hidden[id.GroupKind()])
+	return cmp.Or(o.Unread(id), o.Hidden[id.GroupKind()])
+}
+
+// Unread returns why an object could not be read; nil if it was, or if it does not exist.
+func (o Ground) Unread(id manifest.ID) error {
+	return cmp.Or(o.Unreadable[id.GroupKind()], o.Denied[id])
 }
 
 // Unreadable returns the error for every object of a kind that could not be read.
 func Unreadable(gk schema.GroupKind, why error) error {
 	return reason.CodedError{Reason: reason.KindUnreadable.With(gk.String(), reason.Of(why))}
+}
+
+// Denied returns the error for an object that may not be read.
+func Denied(why error) error {
+	return reason.CodedError{Reason: reason.ObjectUnreadable.With(reason.Of(why))}
 }
 
 // Copies returns a note on objects that carry our marks although nothing proves that Headgate applied them.

@@ -260,3 +260,33 @@ func thing(apiVersion, kind, namespace, name string) *unstructured.Unstructured 
 	u.SetName(name)
 	return u
 }
+
+// One object that may not be read fails alone: others of its kind are written, and it does not count as gone.
+func TestDeniedObject(t *testing.T) {
+	in := func(namespace string) manifest.ID {
+		return manifest.ID{Kind: "ConfigMap", Namespace: namespace, Name: "settings"}
+	}
+	why := errors.New("not allowed")
+	seen := facts.Observed{
+		Ground: facts.Ground{
+			Inventory: inventory.Inventory{Sync: given.Sync, ResourceVersion: "1", Entries: map[manifest.ID]inventory.Entry{in("theirs"): {UID: "t", Digest: "d"}}},
+			Kinds:     given.Kinds, Denied: map[manifest.ID]error{in("theirs"): why},
+		},
+		Live: facts.Live{Objects: map[manifest.ID]*metav1.PartialObjectMetadata{}},
+	}
+	own, theirs := given.Wanted(t, thing("v1", "ConfigMap", "own", "settings")), given.Wanted(t, thing("v1", "ConfigMap", "theirs", "settings"))
+	for name, want := range map[string][]render.Object{"wanted": {own, theirs}, "gone": {own}} {
+		p := given.Computed(t, render.Desired{Objects: want}, seen, guard.Guarding{}.Guards()...)
+		failed := map[string]bool{}
+		for _, s := range p.Steps {
+			failed[s.ID.Namespace] = errors.Is(s.Err, why)
+		}
+		if diff := cmp.Diff(map[string]bool{"own": false, "theirs": true}, failed); diff != "" || len(p.Gone) > 0 {
+			t.Errorf("%s: forgotten: %v; failed steps (-want +got):\n%s", name, p.Gone, diff)
+		}
+	}
+	seen.Denied = nil
+	if p := given.Computed(t, render.Desired{Objects: []render.Object{own}}, seen, guard.Guarding{}.Guards()...); len(p.Gone) != 1 {
+		t.Errorf("An object that was looked for and not found is gone: %v", p.Gone)
+	}
+}

@@ -19,6 +19,7 @@ const (
 	CrossplaneAbsent Code = "CrossplaneAbsent" // the kind, which Crossplane would serve if it were installed
 	KindHidden       Code = "KindHidden"       // the kind of an object that may exist although the kind is not served, and why
 	KindUnreadable   Code = "KindUnreadable"   // the kind of an unreadable object, and the reason
+	ObjectUnreadable Code = "ObjectUnreadable" // why an object cannot be read although others of its kind can
 	CRDTerminating   Code = "CRDTerminating"   // the CRD of the kind, which is being deleted
 	CRDServesNothing Code = "CRDServesNothing" // the CRD of the kind, which serves no version
 	CRDRefused       Code = "CRDRefused"       // the CRD of the kind, and the message of its condition

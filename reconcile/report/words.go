@@ -359,6 +359,7 @@ var words = map[reason.Code]wording{
 	reason.KindNowhere:      say("no API serves the kind %s, and nothing in this commit brings it", text),
 	reason.KindHidden:       say("no API serves the kind %s, so it is not known whether the object exists, and the inventory keeps it: %s", text, explanation),
 	reason.KindUnreadable:   say("the objects of the kind %s cannot be read, so nothing is done to them: %s", text, explanation),
+	reason.ObjectUnreadable: say("it cannot be read, so nothing is done to it: %s", explanation),
 	reason.CRDTerminating:   say("the CRD %s exists and is not served; it is being deleted", text),
 	reason.CRDServesNothing: say("the CRD %s exists and is not served: no version of it has served: true", text),
 	reason.CRDRefused:       say("the CRD %s exists and is not served: %s", text, text),

@@ -6,6 +6,7 @@ package observe
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -183,10 +184,16 @@ func (c *Reader) look(ctx context.Context, seen *facts.Observed, sp api.Spelling
 	var searches []search
 	searches, seen.Unreadable = c.searches(ids, missing)
 	seen.Hidden = c.hidden(ctx, ids)
+	seen.Denied = map[manifest.ID]error{}
 	done := 0
 	var mu sync.Mutex
 	found, err := api.InParallel(ctx, c.Concurrency, searches, func(ctx context.Context, s search) ([]*metav1.PartialObjectMetadata, error) {
-		objects, err := c.find(ctx, s, missing)
+		objects, denied, err := c.find(ctx, s, missing)
+		mu.Lock()
+		for id, why := range denied {
+			seen.Denied[sp.OfCommit(id)] = facts.Denied(why)
+		}
+		mu.Unlock()
 		switch {
 		case err == nil:
 			c.TellOf("observe", &done, len(searches), manifest.ID{Group: s.kind.Group, Kind: s.kind.Kind})
@@ -276,36 +283,64 @@ func (c *Reader) searches(ids map[manifest.ID]bool, missing bool) ([]search, map
 }
 
 // find reads the objects of a search: by our label if most of them carry it, otherwise all objects of the kind, and a few remaining
-// ones by name. It may find other objects, too. Without a right in the whole cluster, it reads the namespace that all of them are in.
-func (c *Reader) find(ctx context.Context, s search, marks bool) ([]*metav1.PartialObjectMetadata, error) {
-	var found []*metav1.PartialObjectMetadata
-	var err error
+// ones by name. It may find other objects, too. Without a right in the whole cluster, it reads the namespaces of the objects. It returns
+// the objects that may not be read, each with the error.
+func (c *Reader) find(ctx context.Context, s search, marks bool) (found []*metav1.PartialObjectMetadata, denied map[manifest.ID]error, err error) {
+	denied = map[manifest.ID]error{}
 	left := s.ids
 	if len(s.ids)-s.owned <= few && (s.owned > 0 || marks) {
-		if found, err = c.listWhere(ctx, s, c.Ours()); err != nil {
-			return nil, c.Explain(err, "list", api.ResourceName(c.Surface, s.kind))
+		if found, err = c.listWhere(ctx, s, c.Ours(), denied); err != nil {
+			return nil, nil, err
 		}
 		have := make(map[manifest.ID]bool, len(found))
 		for _, o := range found {
 			have[api.IDOf(o)] = true
 		}
-		left = slices.DeleteFunc(slices.Clone(s.ids), func(id manifest.ID) bool { return have[id] })
+		left = slices.DeleteFunc(slices.Clone(s.ids), func(id manifest.ID) bool { return have[id] || denied[id] != nil })
 	}
 	if len(left) > few {
-		found, err = c.listWhere(ctx, s, "")
-		return found, c.Explain(err, "list", api.ResourceName(c.Surface, s.kind))
+		found, err = c.listWhere(ctx, s, "", denied)
+		return found, denied, err
 	}
-	others, err := c.named(ctx, s.kind, left)
-	return append(found, others...), err
+	for _, id := range left {
+		one, err := c.named(ctx, s.kind, []manifest.ID{id})
+		switch {
+		case api.IsRBAC(err):
+			denied[id] = err
+		case err != nil:
+			return nil, nil, err
+		}
+		found = append(found, one...)
+	}
+	return found, denied, nil
 }
 
-// listWhere lists the kind of a search in the whole cluster or, if that is forbidden, in the one namespace of all its objects.
-func (c *Reader) listWhere(ctx context.Context, s search, selector string) ([]*metav1.PartialObjectMetadata, error) {
+// listWhere lists the kind of a search in the whole cluster or, if that is forbidden, in each namespace of its objects. It adds the objects of
+// a namespace in which that is forbidden, too, to denied.
+func (c *Reader) listWhere(ctx context.Context, s search, selector string, denied map[manifest.ID]error) ([]*metav1.PartialObjectMetadata, error) {
+	what := api.ResourceName(c.Surface, s.kind)
 	found, err := c.List(ctx, c.Surface, s.kind, "", selector)
-	if apierrors.IsForbidden(err) && spaceOf(s.ids) != "" {
-		return c.List(ctx, c.Surface, s.kind, spaceOf(s.ids), selector)
+	in := map[string][]manifest.ID{}
+	for _, id := range s.ids {
+		in[id.Namespace] = append(in[id.Namespace], id)
 	}
-	return found, err
+	if !apierrors.IsForbidden(err) || len(in) == 0 || in[""] != nil {
+		return found, c.Explain(err, "list", what)
+	}
+	for _, namespace := range slices.Sorted(maps.Keys(in)) {
+		some, err := c.List(ctx, c.Surface, s.kind, namespace, selector)
+		err = c.Explain(err, "list", what+" in the namespace "+namespace)
+		switch {
+		case api.IsRBAC(err):
+			for _, id := range in[namespace] {
+				denied[id] = err
+			}
+		case err != nil:
+			return nil, err
+		}
+		found = append(found, some...)
+	}
+	return found, nil
 }
 
 // named reads objects of a kind by name. It leaves out missing ones.
