@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/fleet"
 
+	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -137,6 +138,9 @@ func (j *subject) hear(generation int64, e reconcile.Event) {
 	if e.Kind == reconcile.Passed {
 		j.tellRestarts(e.Report)
 	}
+	case reconcile.PublishFailed:
+		j.event(core.EventTypeWarning, v1alpha1.StatusNotPosted, e.Err.Error())
+	default:
 }
 
 // stall records why the object does not run.

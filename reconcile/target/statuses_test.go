@@ -1,6 +1,7 @@
 package target
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -130,5 +131,50 @@ func TestForgeAnswers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// A person who reads that a token is refused asks where the token is. The status waits for another one.
+func TestRefusedTokenNamesItsSecret(t *testing.T) {
+	var given, seen string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r.Header.Get("Authorization")
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case !strings.Contains(seen, "good"):
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = w.Write([]byte(`{}`))
+		case r.Method == http.MethodGet:
+			_, _ = w.Write([]byte(`[]`))
+		default:
+			w.WriteHeader(http.StatusCreated)
+			_, _ = w.Write([]byte(`{}`))
+		}
+	}))
+	defer server.Close()
+	s := decode(t, fmt.Sprintf("  source: {repo: ./a}\n  clusterName: c\n  statuses: {forge: Gitea, url: %q, repository: a/b, tokenFrom: {secretRef: {name: forge}}}\n", server.URL))
+	s.Namespace = "team"
+	box, err := publisher(s, Surroundings{Cache: t.TempDir()}, func(field string, ref *v1alpha1.SecretRef) *secret {
+		return &secret{field: field, namespace: s.Namespace, ref: *ref, read: func(context.Context, string) (map[string][]byte, error) {
+			return map[string][]byte{"token": []byte(given)}, nil
+		}}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	box.Now = func() time.Time { return now }
+	result := report.Seen(inventory.Sync{Namespace: "team", Name: "prod"}, strings.Repeat("a", 40))
+	given = "bad-token"
+	if err := box.Publish(t.Context(), result); err == nil || !strings.Contains(err.Error(), "the token is not accepted (401): it is wrong, expired or revoked; put another token into the Secret team/forge") || strings.Contains(err.Error(), given) {
+		t.Errorf("the error is: %v", err)
+	}
+	if box.Waiting() != 1 {
+		t.Errorf("%d reports wait", box.Waiting())
+	}
+	given, now = "good-token", now.Add(time.Minute)
+	box.Flush(t.Context())
+	if box.Waiting() != 0 {
+		t.Errorf("with another token, %d reports wait; the forge saw %q", box.Waiting(), seen)
 	}
 }

@@ -535,6 +535,9 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 	box := &outbox.Outbox{Next: forge.Statuses{
 		Poster: poster, Cluster: s.Spec.ClusterName, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL,
 	}}
+	if of := s.Spec.Statuses.TokenFrom; of != nil && of.SecretRef != nil {
+		box.Next = tokenNamed{box.Next, fmt.Sprintf("the Secret %s/%s", s.Namespace, of.SecretRef.Name)}
+	}
 	if in.Cache != "" {
 		box.Dir = filepath.Join(in.Cache, "outbox", s.Spec.ClusterName, s.Namespace+"."+s.Name)
 	}
@@ -543,6 +546,22 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 		box.Token = in.Boards.gates.Of(accessOf(s, in, account.Repository.Base, s.Spec.Statuses.TokenFrom, s.Spec.Statuses.App))
 	}
 	return box, nil
+}
+
+// A tokenNamed is a Publisher whose errors about its token name where the token is.
+type tokenNamed struct {
+	outbox.Publisher
+
+	at string
+}
+
+// Publish publishes a report.
+func (t tokenNamed) Publish(ctx context.Context, r report.Report) error {
+	err := t.Publisher.Publish(ctx, r)
+	if _, refused := errors.AsType[*forge.Refusal](err); refused {
+		return fmt.Errorf("%w; put another token into %s: Headgate tries again", err, t.at)
+	}
+	return err
 }
 
 // failed returns what is done about a report that cannot be published.

@@ -51,6 +51,9 @@ const (
 // RestartProvider is the reason of an Event: a provider still runs the controllers of deactivated definitions.
 const RestartProvider = "RestartProvider"
 
+// StatusNotPosted is the reason of an Event: the forge does not take the status of a commit. It is posted later.
+const StatusNotPosted = "StatusNotPosted"
+
 // FieldGoes is the reason of an Event: the Sync has a field that a later version does not know.
 const FieldGoes = "FieldGoes"
 
