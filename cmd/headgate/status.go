@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -257,18 +258,6 @@ func deletionOf(e inventory.Entry, live *metav1.PartialObjectMetadata) string {
 
 // passLine returns a line about a past pass.
 func passLine(p inventory.Past) string {
-	var did []string
-	for _, part := range []struct {
-		n    int
-		what string
-	}{{p.Created, "created"}, {p.Updated, "updated"}, {p.Pruned, "pruned"}, {p.Deleting, "being deleted"}, {p.Released, "released"}, {p.Held, "held"}, {p.Failed, "failed"}} {
-		if part.n > 0 {
-			did = append(did, fmt.Sprintf("%d %s", part.n, part.what))
-		}
-	}
-	if len(did) == 0 {
-		did = []string{"no changes"}
-	}
 	of := fmt.Sprintf("%.12s", p.Revision)
 	switch p.Ends {
 	case "":
@@ -281,7 +270,7 @@ func passLine(p inventory.Past) string {
 	if state == string(report.Success) {
 		state = p.Drift
 	}
-	line := fmt.Sprintf("%s  %-12s  %-7s  %s, in %s", p.When.UTC().Format(time.RFC3339), of, state, strings.Join(did, ", "), p.Took.Duration)
+	line := fmt.Sprintf("%s  %-12s  %-7s  %s, in %s", p.When.UTC().Format(time.RFC3339), of, state, cmp.Or(p.Did(), "no changes"), p.Took.Duration)
 	if p.Said != "" {
 		line += ": " + p.Said
 	}

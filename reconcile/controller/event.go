@@ -44,16 +44,19 @@ var told = []struct {
 }
 
 // tell creates an Event for each condition that changed between two statuses, with the reason and the message of the condition. What is as
-// it should be is told only once it was not.
-func (j *subject) tell(before, after v1alpha1.Status) {
+// it should be is told only once it was not. done is what a pass changed in the cluster: Ready tells it.
+func (j *subject) tell(before, after v1alpha1.Status, done string) {
 	for _, one := range told {
 		was, is := meta.FindStatusCondition(before.Conditions, one.condition), meta.FindStatusCondition(after.Conditions, one.condition)
+		ready := one.condition == v1alpha1.ConditionReady
 		switch {
 		case is == nil || is.Status == metav1.ConditionUnknown:
+		case ready && is.Status != one.bad && done != "":
+			j.event(core.EventTypeNormal, is.Reason, ofCommit(after.LastAttemptedRevision)+done)
 		case was != nil && was.Status == is.Status && was.Reason == is.Reason && was.Message == is.Message:
 		case is.Status == one.bad:
 			j.event(core.EventTypeWarning, is.Reason, is.Message)
-		case one.condition == v1alpha1.ConditionReady || was != nil && was.Status == one.bad:
+		case ready && (was == nil || was.Status != is.Status), was != nil && was.Status == one.bad:
 			j.event(core.EventTypeNormal, is.Reason, is.Message)
 		}
 	}

@@ -22,9 +22,11 @@ import (
 )
 
 // after returns the status of a Sync after an event of its passes, and reports whether the event changes it. generation is that of the
-// Sync that the passes are made for. A quiet pass changes nothing, so it writes nothing.
-func after(s v1alpha1.Status, generation int64, e reconcile.Event) (v1alpha1.Status, bool) {
-	return at(s, generation, metav1.Now()).after(e)
+// Sync that the passes are made for, and approve is its annotation for approvals. A quiet pass changes nothing, so it writes nothing.
+func after(s v1alpha1.Status, generation int64, approve string, e reconcile.Event) (v1alpha1.Status, bool) {
+	next := at(s, generation, metav1.Now())
+	next.approve = approve
+	return next.after(e)
 }
 
 // stalled returns the status of a Sync that does not run until someone changes it.
@@ -45,6 +47,7 @@ type change struct {
 	before     v1alpha1.Status
 	generation int64
 	now        metav1.Time
+	approve    string // the annotation for approvals
 }
 
 func at(s v1alpha1.Status, generation int64, now metav1.Time) *change {
@@ -86,7 +89,7 @@ func (s *change) newCommit(revision string) {
 	if s.ObservedGeneration == s.generation && s.LastAttemptedRevision == short(revision) {
 		return
 	}
-	s.progresses(fmt.Sprintf("the pass over %.12s has not ended", revision))
+	s.progresses(fmt.Sprintf("the pass over %s has not ended", named(revision)))
 }
 
 // observe records that the status is that of the generation. What moved between another spec and other Syncs is not known any more.
@@ -114,11 +117,13 @@ func (s *change) source(problem error) {
 
 // untouched records a commit that asks for nothing else than the last one.
 func (s *change) untouched(revision string) {
-	if s.LastAppliedRevision == s.LastAttemptedRevision {
+	was := s.LastAttemptedRevision
+	if s.LastAppliedRevision == was {
 		s.LastAppliedRevision = short(revision)
 	}
 	s.LastAttemptedRevision = short(revision)
-	if meta.IsStatusConditionTrue(s.Conditions, v1alpha1.ConditionReady) {
+	if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready != nil && ready.Status == metav1.ConditionTrue {
+		ready.Message = strings.Replace(ready.Message, ofCommit(was), ofCommit(revision), 1)
 		s.without(v1alpha1.ConditionReconciling)
 	}
 }
@@ -193,7 +198,19 @@ func readiness(r report.Report) (state metav1.ConditionStatus, why, message stri
 	case r.Verdict.Activation.State == report.Pending:
 		return metav1.ConditionUnknown, v1alpha1.ReasonProgressing, message
 	}
-	return metav1.ConditionTrue, v1alpha1.ReasonSucceeded, message
+	return metav1.ConditionTrue, v1alpha1.ReasonSucceeded, ofCommit(r.Revision) + message
+}
+
+// ofCommit returns the beginning of the message of Ready while a commit is applied. It has no numbers of a single pass, or the next quiet
+// pass would write another status.
+func ofCommit(revision string) string { return "applied " + named(revision) + ": " }
+
+// named returns a short name of a revision: the beginning of a commit, or all of the revision of an artifact.
+func named(revision string) string {
+	if commits.MatchString(revision) {
+		return revision[:12]
+	}
+	return short(revision)
 }
 
 // failure returns the reason of a pass that ended and failed.
@@ -231,11 +248,25 @@ func (s *change) held(r report.Report) {
 		})
 	}
 	if len(s.Holds) == 0 {
-		s.set(v1alpha1.ConditionHeld, metav1.ConditionFalse, v1alpha1.ReasonNothingHeld, "no step is held")
+		s.set(v1alpha1.ConditionHeld, metav1.ConditionFalse, v1alpha1.ReasonNothingHeld, "no step is held"+unneeded(s.approve, nil, r.Sync))
 		return
 	}
 	why := cmp.Or(s.Holds[0].Reason, v1alpha1.ReasonHeld)
-	s.setLong(v1alpha1.ConditionHeld, metav1.ConditionTrue, why, heldMessage(r.Summary.Held, s.Holds, r.Sync), 2*v1alpha1.LongestMessage)
+	message := heldMessage(r.Summary.Held, s.Holds, r.Sync) + unneeded(s.approve, s.Holds, r.Sync)
+	s.setLong(v1alpha1.ConditionHeld, metav1.ConditionTrue, why, message, 2*v1alpha1.LongestMessage)
+}
+
+// unneeded describes the approvals in an annotation that fit no hold: they were used, or what they approve is not held any more. Such an
+// approval does not expire: it counts once a later pass holds exactly the same again. So it is shown until a person takes it out.
+func unneeded(annotation string, holds []v1alpha1.HeldSteps, of inventory.Sync) string {
+	vain := slices.DeleteFunc(entries(annotation), func(a v1alpha1.GivenApproval) bool {
+		return slices.ContainsFunc(holds, func(h v1alpha1.HeldSteps) bool { return h.Digest == a.Digest })
+	})
+	if len(vain) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; the approval %s in the annotation %s was used, or fits nothing that is held: take it out with kubectl edit sync %s -n %s",
+		short(vain[0].Digest), v1alpha1.ApproveAnnotation, of.Name, of.Namespace)
 }
 
 // heldMessage returns what the first of some holds is, and how to approve it.

@@ -274,7 +274,7 @@ func TestStalled(t *testing.T) {
 	if judged := judge(t, got, 3); judged != "InProgress" {
 		t.Errorf("kstatus computes %s for a generation that nobody has read, want InProgress", judged)
 	}
-	got, _ = after(got, 3, passed(nil))
+	got, _ = after(got, 3, "", passed(nil))
 	if judged := judge(t, got, 3); judged != "Current" {
 		t.Errorf("kstatus computes %s after a pass, want Current", judged)
 	}
@@ -325,6 +325,9 @@ func TestRevisions(t *testing.T) {
 		var s v1alpha1.Status
 		for _, e := range tc.events {
 			s, _ = at(s, 1, noon).after(e)
+		}
+		if ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady); ready.Status == metav1.ConditionTrue && ready.Message != ofCommit(tc.added)+"0 objects" {
+			t.Errorf("%s: %s Ready has %q", name, tc.reason, ready.Message)
 		}
 		if s.LastAttemptedRevision != tc.attempted || s.LastAppliedRevision != tc.added {
 			t.Errorf("%s: %s attempted %s, applied %s", name, tc.reason, s.LastAttemptedRevision, s.LastAppliedRevision)
@@ -380,6 +383,49 @@ func TestHeldMessage(t *testing.T) {
 		if got := heldMessage(5, holds, team); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+// An approval that fits no hold would count years later, if exactly the same is held again. Held shows it until a person takes it out.
+func TestUnneededApproval(t *testing.T) {
+	const other = "ffffffffffffffffffffffffffffffff"
+	kept := plan.Step{Action: plan.Keep, ID: id("a")}
+	held := hold(plan.Prune, "a")
+	of := func(digests ...string) string {
+		var all []string
+		for _, d := range digests {
+			all = append(all, d+" by alice at 2026-01-31T12:00:00Z")
+		}
+		return strings.Join(all, ", ")
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		step    plan.Step
+		approve string
+		shows   string // "" if nothing is shown
+	}{
+		"None":    {"There is no approval.", kept, "", ""},
+		"Used":    {"The held step was approved, and is over.", kept, of(digest), digest},
+		"Fits":    {"The approval of what is held is needed, also if it does not count yet.", held, of(digest), ""},
+		"Another": {"One of two approvals fits.", held, of(digest, other), other},
+		"Ugly":    {"A hostile author writes no control characters into the status.", kept, "\x1b[2J" + strings.Repeat("x", 4000), "[2J"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := passed([]plan.Step{tc.step})
+			change := at(v1alpha1.Status{}, 1, noon)
+			change.approve = tc.approve
+			s, _ := change.after(e)
+			for i := range s.Holds {
+				s.Holds[i].Digest = digest // as the plan of a pass has it
+			}
+			got := unneeded(tc.approve, s.Holds, team)
+			if (got == "") != (tc.shows == "") || !strings.Contains(got, tc.shows) || len(got) > v1alpha1.LongestMessage {
+				t.Errorf("%s\n%q, want %q", tc.reason, got, tc.shows)
+			}
+			if c := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionHeld); strings.ContainsAny(c.Message, "\x1b") || len(c.Message) > 2*v1alpha1.LongestMessage {
+				t.Errorf("%s\nHeld has %q", tc.reason, c.Message)
+			}
+		})
 	}
 }
 
@@ -446,10 +492,10 @@ func TestStatusIsBounded(t *testing.T) {
 // What moves belongs to a spec: other Syncs would prune by what another one declared.
 func TestAnotherSpecMovesNothing(t *testing.T) {
 	was := v1alpha1.Status{ObservedGeneration: 1, Moves: &v1alpha1.Moves{Revision: "a"}}
-	if same, _ := after(was, 1, reconcile.Event{Kind: reconcile.NewCommit}); same.Moves == nil {
+	if same, _ := after(was, 1, "", reconcile.Event{Kind: reconcile.NewCommit}); same.Moves == nil {
 		t.Error("the same spec: a new process forgets what it shows")
 	}
-	if began, _ := after(was, 2, reconcile.Event{Kind: reconcile.Began}); began.Moves != nil {
+	if began, _ := after(was, 2, "", reconcile.Event{Kind: reconcile.Began}); began.Moves != nil {
 		t.Error("a new spec shows what moves because of the old one")
 	}
 	if no := stalled(was, 2, "InvalidSpec", "wrong"); no.Moves != nil {

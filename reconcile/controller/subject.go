@@ -123,7 +123,7 @@ func (j *subject) hear(generation int64, e reconcile.Event) {
 	if e.Kind == reconcile.Began {
 		j.requested = j.object.Annotations[v1alpha1.RequestedAtAnnotation]
 	}
-	next, changed := after(j.status, generation, e)
+	next, changed := after(j.status, generation, j.object.Annotations[v1alpha1.ApproveAnnotation], e)
 	if e.Kind == reconcile.Passed && next.LastHandledReconcileAt != j.requested {
 		next.LastHandledReconcileAt, changed = j.requested, true
 	}
@@ -132,15 +132,16 @@ func (j *subject) hear(generation int64, e reconcile.Event) {
 	changed = j.setMoves() || changed
 	j.mu.Unlock()
 	if changed {
-		j.tell(before, next)
+		j.tell(before, next, e.Report.Done())
 		j.write()
 	}
-	if e.Kind == reconcile.Passed {
+	switch e.Kind {
+	case reconcile.Passed:
 		j.tellRestarts(e.Report)
-	}
 	case reconcile.PublishFailed:
 		j.event(core.EventTypeWarning, v1alpha1.StatusNotPosted, e.Err.Error())
 	default:
+	}
 }
 
 // stall records why the object does not run.
@@ -150,7 +151,7 @@ func (j *subject) stall(generation int64, why *refusal) {
 	next := stalled(before, generation, why.reason, why.Error())
 	j.status = next
 	j.mu.Unlock()
-	j.tell(before, next)
+	j.tell(before, next, "")
 	j.write()
 }
 

@@ -19,7 +19,7 @@ func (j *subject) suspend(s *v1alpha1.Sync) (overdue time.Duration) {
 	j.status = next
 	j.mu.Unlock()
 	if !equality.Semantic.DeepEqual(before, next) {
-		j.tell(before, next)
+		j.tell(before, next, "")
 		j.write()
 	}
 	if of := s.Spec.Suspension; s.Spec.Suspend && of != nil && of.Until != nil {

@@ -2,7 +2,9 @@ package inventory
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -40,6 +42,20 @@ type Past struct {
 
 // Changed reports whether the pass changed anything in the cluster.
 func (p Past) Changed() bool { return p.Created+p.Updated+p.Pruned+p.Deleting+p.Released > 0 }
+
+// Did lists what the pass did, held and failed to do: "3 created, 4 pruned".
+func (p Past) Did() string {
+	var did []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{p.Created, "created"}, {p.Updated, "updated"}, {p.Pruned, "pruned"}, {p.Deleting, "being deleted"}, {p.Released, "released"}, {p.Held, "held"}, {p.Failed, "failed"}} {
+		if part.n > 0 {
+			did = append(did, fmt.Sprintf("%d %s", part.n, part.what))
+		}
+	}
+	return strings.Join(did, ", ")
+}
 
 // Turns returns the other revision if the last passes applied this revision and another one in turn: A, B, A, B. It also returns
 // when the last of these passes ended. Passes that changed nothing do not count.

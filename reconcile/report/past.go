@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"slices"
 
 	"headgate.dev/headgate/reconcile/inventory"
 
@@ -10,6 +11,19 @@ import (
 
 // Changed reports whether the pass changed anything in the cluster.
 func (r Report) Changed() bool { return r.Past(metav1.Time{}, metav1.Duration{}).Changed() }
+
+// Done describes what the pass changed in the cluster, and who approved it; "" if it changed nothing.
+func (r Report) Done() string {
+	past := r.Past(metav1.Time{}, metav1.Duration{})
+	if !past.Changed() {
+		return ""
+	}
+	parts := []string{past.Did()}
+	for _, a := range r.Used() {
+		parts = append(parts, a.short())
+	}
+	return joined(slices.Compact(parts)...)
+}
 
 // Past returns the report in the form of the inventory. ended and took describe the pass.
 func (r Report) Past(ended metav1.Time, took metav1.Duration) inventory.Past {
