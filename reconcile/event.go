@@ -32,6 +32,7 @@ const (
 	Waiting       EventKind = "pass waits" // for something that takes a long time
 	Overtaken     EventKind = "commit superseded"
 	Recalled      EventKind = "correcting drift from the last applied commit" // because the newest commit must not be applied
+	Meanwhile     EventKind = "another process applied a commit"              // so the pass reads the ref again
 	Passed        EventKind = "pass"                                          // a pass ended, with or without an error
 	Untouched     EventKind = "commit changes nothing"                        // of the sync: it has the result of the last pass, and needs none
 	Stopped       EventKind = "pass interrupted"                              // by the end of the loop, or by something newer

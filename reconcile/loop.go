@@ -136,15 +136,17 @@ type running struct {
 	asked   sync.Mutex   // held while the remote asks on behalf of this loop
 
 	// State that a pass leaves to the next one.
-	last    render.Input    // the commit that was fetched last
-	unsaid  bool            // no status was published for the commit yet
-	untold  *report.Verdict // of a commit without a status, because it changes nothing; nil for all others
-	open    map[string]bool // commits whose last status is pending
-	fights  fights          // the writers that undo what passes write
-	so      report.Summary  // the summary of the passes over this commit so far
-	waits   rounds.Waits    // when each wait of this commit began
-	soon    time.Duration   // delay until the next pass if the last one asked for a short one
-	settled settled         // the result of the last pass, if another one over the same would find the same
+	last      render.Input    // the commit that was fetched last
+	known     *string         // the last applied commit that the loop knew when it fetched that one; nil before the first pass
+	meanwhile string          // the commit that another process has applied since; "" if none has
+	unsaid    bool            // no status was published for the commit yet
+	untold    *report.Verdict // of a commit without a status, because it changes nothing; nil for all others
+	open      map[string]bool // commits whose last status is pending
+	fights    fights          // the writers that undo what passes write
+	so        report.Summary  // the summary of the passes over this commit so far
+	waits     rounds.Waits    // when each wait of this commit began
+	soon      time.Duration   // delay until the next pass if the last one asked for a short one
+	settled   settled         // the result of the last pass, if another one over the same would find the same
 
 	mu      sync.Mutex
 	remote  *remote                // nil before it is known

@@ -11,6 +11,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/render"
 )
@@ -33,42 +34,72 @@ func (r *running) guarded(ctx context.Context) (result report.Report, err error)
 	return result, err
 }
 
-// once makes one pass and publishes its result. If the repository cannot be reached, or its newest commit must not be applied, the
-// pass uses the commit that was fetched last, so that it still corrects drift.
+// once makes one pass and publishes its result. If another process applies another commit meanwhile, it reads the ref again and goes on
+// with the commit that the ref names then.
 func (r *running) once(ctx context.Context) (report.Report, error) {
 	began := time.Now()
 	waits := func(what string) {
 		r.emit(Event{Kind: Waiting, Revision: r.current(), Took: time.Since(began), For: what})
 	}
-	stop := notice(func() string { return "the commit" }, waits)
 	fetching := ctx
-	if r.patient && r.next.Why != Answer && r.next.Why != Needed { // who asks for a pass right after a push means the new commit
+	pushed := r.next.Why == Answer || r.next.Why == Needed // who asks for a pass right after a push means the new commit
+	if r.patient && !pushed && r.meanwhile == "" {
 		fetching = engine.Within(ctx, recent)
 	}
-	in, err := r.fetch(fetching)
-	stop()
+	for try := 1; ; try++ {
+		in, err := r.newestCommit(fetching, waits)
+		if err != nil {
+			return r.withoutNewest(ctx, began, waits, err)
+		}
+		r.last = in
+		if r.meanwhile != "" {
+			r.known = new(r.meanwhile)
+		}
+		r.see(ctx, in.Revision)
+		result, err := r.carry(ctx, waits)
+		if r.meanwhile == "" || try == attempts {
+			r.conclude(ctx, began, result, err)
+			return result, err
+		}
+		r.emit(Event{Kind: Meanwhile, Revision: r.meanwhile})
+		if result.Changed() {
+			r.Reconciler.record(ctx, began, result, in.Source.Commit, "")
+		}
+		fetching = ctx
+	}
+}
+
+// newestCommit fetches the newest commit for a pass, and tells of the state of the repository.
+func (r *running) newestCommit(ctx context.Context, waits func(string)) (render.Input, error) {
+	defer notice(func() string { return "the commit" }, waits)()
+	in, err := r.fetch(ctx)
 	if ctx.Err() == nil {
 		r.Reconciler.Peers.fetched(r.Reconciler.Sync, err)
 		if refused(unread(err)) == "" {
 			r.reached(err)
 		}
 	}
-	if err == nil {
-		r.last = in
-		r.see(ctx, in.Revision)
-		result, err := r.carry(ctx, waits)
-		r.conclude(ctx, began, result, err)
-		return result, err
-	}
+	return in, err
+}
+
+// withoutNewest makes a pass while the repository cannot be reached, or while its newest commit must not be applied: err is why. The pass
+// corrects drift from the commit that was fetched last, or from the last applied one if another process applied that.
+func (r *running) withoutNewest(ctx context.Context, began time.Time, waits func(string), err error) (report.Report, error) {
 	err = unread(err)
 	r.see(ctx, refused(err))
-	if refused(err) != "" && r.last.Files == nil {
-		err = r.recall(ctx, err)
+	usable := r.last.Files != nil
+	if refused(err) != "" && !usable {
+		usable, err = r.recall(ctx, err)
 	}
 	result := report.Failed(r.Reconciler.Sync, r.current(), err)
-	if r.last.Files != nil && ctx.Err() == nil {
+	if usable && ctx.Err() == nil {
 		var stopped error
 		result, stopped = r.carry(ctx, waits)
+		if r.meanwhile != "" {
+			if usable, err = r.recall(ctx, err); usable {
+				result, stopped = r.carry(ctx, waits)
+			}
+		}
 		result.Revision = cmp.Or(refused(err), result.Revision) // the status belongs to the refused commit
 		err = errors.Join(err, stopped)
 		result.Stop(err)
@@ -79,35 +110,37 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 
 // recall fetches the commit that was applied last, according to the inventory. This lets a process correct drift even if it starts
 // while the newest commit must not be applied: a person with push rights must not be able to stop that with a restart. The Source
-// verifies this commit like any other. recall returns the error of the pass, which also explains why drift is not corrected.
-func (r *running) recall(ctx context.Context, why error) error {
+// verifies this commit like any other. recall reports whether there is such a commit, and returns the error of the pass, which also
+// explains why drift is not corrected.
+func (r *running) recall(ctx context.Context, why error) (usable bool, _ error) {
 	if r.Reconciler.Applied == nil {
-		return why
+		return false, why
 	}
 	commit, err := r.Reconciler.Applied(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%w; no drift is corrected until then: %w", why, err)
+		return false, fmt.Errorf("%w; no drift is corrected until then: %w", why, err)
 	case commit == "": // nothing was applied
-		return why
+		return false, why
 	}
 	in, err := r.Reconciler.fetch(ctx, commit)
 	if err != nil {
-		return fmt.Errorf("%w; no drift is corrected until then, because commit %.12s, which was applied last, cannot be used: %w", why, commit, err)
+		return false, fmt.Errorf("%w; no drift is corrected until then, because commit %.12s, which was applied last, cannot be used: %w", why, commit, err)
 	}
 	r.last = in
 	r.emit(Event{Kind: Recalled, Revision: in.Revision})
-	return why
+	return true, why
 }
 
 // carry makes a pass over the commit that was fetched last. If the loop only observes, the pass looks once at how far other tools
 // are.
 func (r *running) carry(ctx context.Context, waits func(string)) (report.Report, error) {
+	r.meanwhile = ""
 	if err := r.ready(ctx); err != nil {
 		return report.Failed(r.Reconciler.Sync, r.current(), err), err
 	}
 	with := r.Reconciler
-	with.Fights = r.fights.at(time.Now())
+	with.Fights, with.AppliedBefore = r.fights.at(time.Now()), r.known
 	var how render.Options
 	task := Task{
 		Render: func(ctx context.Context) (_ render.Desired, err error) {
@@ -119,6 +152,9 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 			return renderAs(in, how)
 		},
 		Before: func(p plan.Plan) {
+			if r.known = new(p.Applied); p.Remembers() {
+				r.known = new(r.last.Source.Commit)
+			}
 			if r.unsaid && p.Writes() {
 				r.pending(ctx)
 			}
@@ -127,6 +163,12 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 		Once: with.Applier == nil && r.patient,
 	}
 	result, pass, err := with.Carry(ctx, task)
+	if result.Changed() {
+		r.known = new(r.last.Source.Commit)
+	}
+	if by, is := errors.AsType[*reason.AppliedMeanwhileError](err); is {
+		r.meanwhile = by.Commit
+	}
 	r.waits, r.soon = pass.Waits, 0
 	if with.Applier == nil && r.patient && err == nil {
 		r.soon = pass.PollAfter().Duration

@@ -91,6 +91,8 @@ type Reconciler struct {
 	Heads func(ctx context.Context, target packages.Named) (Source, error)
 	// Applied returns the last applied commit, according to the inventory; "" if there is none. If it is nil, that is not known.
 	Applied func(ctx context.Context) (string, error)
+	// AppliedBefore is the last applied commit that the loop knew when it read the ref; nil if it knew none.
+	AppliedBefore *string
 	// Owned returns the objects in the inventory of another sync. It is only called with Peers.
 	Owned func(ctx context.Context, of inventory.Sync) ([]manifest.ID, error)
 	// CA returns the CA of conversion webhooks. It is called before every pass, because the CA may change. If it is nil, the CA is
@@ -182,7 +184,7 @@ func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observe
 	if err != nil {
 		return plan.Plan{}, err
 	}
-	seen.Now = metav1.Now()
+	seen.Now, seen.AppliedBefore = metav1.Now(), r.AppliedBefore
 	seen.Fights = make([]facts.Fight, len(r.Fights))
 	for i, f := range r.Fights { // reports use the cluster's spelling of IDs
 		f.ID = seen.AsWritten(f.ID)

@@ -146,7 +146,7 @@ func begin(seen facts.Observed) plan.Plan {
 		Approvals: plan.Approvals{Given: seen.Approvals.At(seen.Now), Now: seen.Now, GrantedBefore: seen.Inventory.Grants, Rebuilt: seen.Lost},
 		Places:    facts.HomesOf(seen),
 
-		Memory:      plan.Memory{Forwards: seen.Terms.FastForward, Rewritten: !seen.Rewritten.None(), TakesOver: seen.TakesOver, Object: seen.Terms.Object},
+		Memory:      plan.Memory{Applied: seen.Inventory.Record.Source.Commit, Forwards: seen.Terms.FastForward, Rewritten: !seen.Rewritten.None(), TakesOver: seen.TakesOver, Object: seen.Terms.Object},
 		UndoneSince: seen.Inventory.Undone,
 	}
 }

@@ -25,8 +25,8 @@ func checkedSource(o facts.Observed) (_ facts.Observed, err error) {
 	return o, err
 }
 
-// checkSource refuses a commit of another source, and one that is applied in turn with another one. It reports whether the source
-// takes over the inventory from the recorded one.
+// checkSource refuses a commit of another source, one that may be older than the last applied one, and one that is applied in turn with
+// another one. It reports whether the source takes over the inventory from the recorded one.
 func checkSource(o facts.Observed, from render.SourceID) (takesOver bool, err error) {
 	was := o.Inventory.Record.Source
 	same, err := sameSource(was, from, o.Terms.Object)
@@ -35,6 +35,8 @@ func checkSource(o facts.Observed, from render.SourceID) (takesOver bool, err er
 		return false, err
 	case !same && (from.Repository == "" || o.Terms.TakeOver != was.String()):
 		return false, &reason.SourceError{Sync: o.Inventory.Sync, Recorded: was.String(), Found: from.String()}
+	case was.MayBeNewer(from.Commit, o.AppliedBefore):
+		return false, &reason.AppliedMeanwhileError{Commit: was.Commit}
 	}
 	this := cmp.Or(o.Want.Revision, from.Commit)
 	other, last := inventory.Turns(o.Inventory.History, this)
@@ -101,9 +103,7 @@ const History plan.GuardName = "history"
 func checkHistory(o facts.Observed) (reason.Reason, error) {
 	was, from := o.Inventory.Record.Source, o.Want.Source
 	switch {
-	case !o.Terms.FastForward:
-		return reason.Reason{}, nil
-	case was.Commit == "", was.Commit == from.Commit, o.TakesOver:
+	case !o.Terms.FastForward, was.Commit == "", was.Commit == from.Commit, o.TakesOver:
 		return reason.Reason{}, nil
 	case from.Descends == nil:
 		return reason.NoHistory.With(was.Commit), nil

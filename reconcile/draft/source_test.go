@@ -237,6 +237,47 @@ func TestPinnedCommitThatCannotBeCompared(t *testing.T) {
 	}
 }
 
+// A pass must not undo a newer commit that another process has applied. No one can tell which commit is newer, except by reading the ref
+// after the other commit was applied.
+func TestAppliedMeanwhile(t *testing.T) {
+	const this, other, third = "1111111111111111111111111111111111111111", "2222222222222222222222222222222222222222", "3333333333333333333333333333333333333333"
+	for name, tc := range map[string]struct {
+		reason                string
+		applied, this, before string // "nil" if the loop knew none
+		refuse                bool
+	}{
+		"First":        {"Nothing was applied, or the inventory is lost.", "", this, other, false},
+		"NoCommit":     {"A directory outside of Git has no commits.", other, "", this, false},
+		"Same":         {"The other process applied the same commit.", this, this, other, false},
+		"Named":        {"A person names a commit, or a process begins.", other, this, "nil", false},
+		"Next":         {"The ref moved, forward or back: it was read after the other commit was applied.", other, this, other, false},
+		"Older":        {"The other process may have read the ref later.", other, this, third, true},
+		"OlderApplied": {"This process applied its commit itself, before the other one was.", other, this, this, true},
+		"Restored":     {"A backup of etcd brought back an older inventory, and the ref is read once more.", other, this, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := given.Owning(t, "a")
+			seen.Inventory.Record.Source = inventory.SourceRecord{Repository: "example.org/a", Commit: tc.applied}
+			if tc.before != "nil" {
+				seen.AppliedBefore = &tc.before
+			}
+			want := render.Desired{Revision: tc.this, Source: render.SourceID{Repository: "example.org/a", Commit: tc.this}, Objects: []render.Object{given.Wanted(t, given.ConfigMap("a"))}}
+			p, err := given.Compute(want, seen)
+			var meanwhile *reason.AppliedMeanwhileError
+			if errors.As(err, &meanwhile) != tc.refuse || err != nil && (meanwhile == nil || meanwhile.Commit != tc.applied || !strings.Contains(err.Error(), tc.applied[:12])) {
+				t.Errorf("%s\nrefused %t, want %t: %v", tc.reason, meanwhile != nil, tc.refuse, err)
+			}
+			if err == nil && p.Applied != tc.applied {
+				t.Errorf("%s\nthe plan names the last applied commit %q, want %q", tc.reason, p.Applied, tc.applied)
+			}
+			seen.Stance = plan.Destroying
+			if _, err := given.Compute(render.Desired{}, seen); err != nil {
+				t.Errorf("destroy is not refused: %v", err)
+			}
+		})
+	}
+}
+
 // Two processes of one source can still apply two commits in turn, such as pinned ones of one branch, or those of a mirror that is
 // behind. Each of them would prune what the other has in addition.
 func TestTwoCommitsInTurn(t *testing.T) {

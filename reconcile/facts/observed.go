@@ -67,6 +67,8 @@ type Given struct {
 	Approvals approval.Given // the approvals in the places that were read; Compute adds those in Git and on the forge
 	Now       metav1.Time    // to decide which approvals in Git have expired; if zero, none of them count
 	Peers     []Peer         // the other syncs of the branch
+
+	AppliedBefore *string // the last applied commit that the loop knew when it read the ref; nil if it knew none, or if a person named the commit
 }
 
 // Live is what was read of the objects of the place.

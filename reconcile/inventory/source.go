@@ -25,6 +25,25 @@ func (r SourceRecord) SameSource(other SourceRecord) bool {
 	return r == other
 }
 
+// MayBeNewer reports whether the last applied commit may be newer than the commit of a pass:
+//
+//	the last applied commit is               | may be newer
+//	-----------------------------------------+------------------------------------------------------------------
+//	not known, or the pass has no commit     | no
+//	the commit of the pass                   | no
+//	another, and before is nil               | no: a person named the commit, or the process just began
+//	before: known before the ref was read    | no: the ref moved, forward or on purpose back
+//	another                                  | yes: another process applied it, and may have read the ref later
+func (r SourceRecord) MayBeNewer(than string, before *string) bool {
+	switch {
+	case r.Commit == "", than == "", r.Commit == than:
+		return false
+	case before == nil, r.Commit == *before:
+		return false
+	}
+	return true
+}
+
 // UnmarshalJSON reads a source and preserves the fields that it does not know.
 func (r *SourceRecord) UnmarshalJSON(data []byte) error {
 	type plain SourceRecord

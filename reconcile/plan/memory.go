@@ -16,9 +16,10 @@ type Memory struct {
 	Undeclared map[manifest.ID]bool            // owned objects that the commit does not declare; nil if the plan is not for a commit
 	Partial    bool                            // the plan is for some entries of the inventory and not for a commit: owner and grants stay
 
-	Forwards  bool // a commit must descend from the last applied one
-	Rewritten bool // this commit does not, and no person has approved a change of it
-	TakesOver bool // another source replaces the recorded one
+	Applied   string // the commit that was applied last before this plan
+	Forwards  bool   // a commit must descend from the last applied one
+	Rewritten bool   // this commit does not, and no person has approved a change of it
+	TakesOver bool   // another source replaces the recorded one
 
 	Object string // the UID of the Sync object; "" if the sync is none
 }

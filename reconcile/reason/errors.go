@@ -26,6 +26,16 @@ func (e *SourceError) Error() string {
 		e.Sync, e.Recorded, found, e.Recorded, e.Recorded)
 }
 
+// An AppliedMeanwhileError refuses a pass over a commit that may be older than the last applied one.
+type AppliedMeanwhileError struct{ Commit string } // the last applied one
+
+func (e *AppliedMeanwhileError) Error() string {
+	return fmt.Sprintf("another process applied commit %.12s after this one read the ref, so this one applies nothing before it has read the ref again", e.Commit)
+}
+
+// Code returns the code of the error.
+func (e *AppliedMeanwhileError) Code() Code { return AppliedMeanwhile }
+
 // A TurnsError refuses a pass over a commit that is applied in turn with another one. Each of them would prune the objects of the
 // other.
 type TurnsError struct {

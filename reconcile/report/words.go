@@ -81,6 +81,7 @@ var words = map[reason.Code]wording{
 	reason.Approved:           say("approved past the guard %q: %s", text, explanation),
 	reason.Unverified:         say("%s", text),
 	reason.DependencyNotReady: say("%s", text),
+	reason.AppliedMeanwhile:   say("%s", text),
 	reason.Rewritten:          say("the branch was rewritten: this commit does not descend from %s, which was applied last; look at the changes and approve them, or push a commit that descends from it", commit),
 	reason.NoHistory:          say("the source shows no history, so it is not known whether it follows %s, which was applied last; apply a commit of a Git repository, or approve the changes", commit),
 	reason.OwnersUnknown:      say("not deleted: whether its CRD would go with it is not known: %s", explanation),
