@@ -112,7 +112,7 @@ type Spec struct {
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be a duration such as 30s, 5m or 1h, at least 1s and at most 8760h"
 	Interval Duration `json:"interval,omitempty"`
-	// Timeout is how long applied objects may take to become ready.
+	// Timeout is how long applied objects may take to become ready. For CRDs, it begins again whenever one of them is established.
 	// +kubebuilder:default="5m0s"
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be a duration such as 30s, 5m or 1h, at least 1s and at most 8760h"

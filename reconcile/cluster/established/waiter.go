@@ -79,27 +79,27 @@ func (w *Waiter) forget() {
 	}
 }
 
-// Wait waits until the CRDs that were applied at the given resourceVersions are served, for as long as ctx and the timeout allow.
-// It returns the CRDs that are not served, each with the reason.
+// Wait waits until the CRDs that were applied at the given resourceVersions are served, or ctx ends, or none of them has become served
+// within the timeout. It returns the CRDs that are not served, each with the reason.
+//
+// An API server establishes CRDs one after another, so how long all of them take depends on their number: 2,000 take minutes on a busy one.
 //
 // A write without changes causes no event, a label may be removed, and a watch may be refused. Therefore, Wait also reads CRDs that the watch
 // does not show. If that shows nothing new, the API server is busy, so Wait asks it less often.
 func (w *Waiter) Wait(ctx context.Context, timeout time.Duration, applied map[string]string, progress func(crd string)) map[string]reason.Reason {
 	defer engine.Pause(ctx)()
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
 	left := maps.Clone(applied)
-	quiet := leastQuiet
-	for ctx.Err() == nil {
+	quiet, end := leastQuiet, time.Now().Add(timeout)
+	for ctx.Err() == nil && time.Now().Before(end) {
 		before := len(left)
 		changed := w.drop(left, progress)
 		if len(left) == 0 {
 			return nil
 		}
 		if len(left) < before {
-			quiet = leastQuiet
+			quiet, end = leastQuiet, time.Now().Add(timeout)
 		}
-		if w.isQuiet(ctx, quiet, changed, left) {
+		if w.isQuiet(ctx, min(quiet, time.Until(end)), changed, left) {
 			w.look(ctx, left)
 			quiet = min(2*quiet, mostQuiet)
 		}

@@ -191,25 +191,21 @@ func (c *Writer) checkUnready(ctx context.Context, p plan.Plan, sp api.Spelling)
 	if err := run.write(ctx); err != nil {
 		return nil, false, err
 	}
-	if more := plan.Continues(p); more {
-		run.wait(ctx, min(waitWithLease, c.options.Timeout), more)
-	} else {
-		run.wait(ctx, c.options.Timeout, more)
-	}
+	run.wait(ctx, plan.Continues(p))
 	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	return run.outcomes, run.news, err
 }
 
-// waitWithLease is how long a pass holds its lease to wait for objects.
-const waitWithLease = 2 * time.Second
+// aMoment is how long a pass waits for objects while it holds its lease, or before its next round.
+const aMoment = 2 * time.Second
 
 // carryOut writes what is in the plan, waits a moment for the objects to become ready, and stores the outcomes.
 func (r *execution) carryOut(ctx context.Context, have *inventory.Inventory) error {
 	stopped := r.write(ctx)
 	if stopped == nil {
-		r.wait(ctx, min(waitWithLease, r.options.Timeout), true)
+		r.wait(ctx, true)
 	}
 	return errors.Join(stopped, r.settle(ctx, have))
 }
@@ -226,7 +222,7 @@ func (r *execution) settle(ctx context.Context, have *inventory.Inventory) error
 // waitOut waits for objects that take longer to become ready, and records the result. It writes no objects and so holds no lease:
 // other processes need not wait for it, even after it was killed. If it cannot record the result, the next pass checks again.
 func (r *execution) waitOut(ctx context.Context, have inventory.Inventory) {
-	if !r.wait(ctx, r.options.Timeout, false) || ctx.Err() != nil {
+	if !r.wait(ctx, false) || ctx.Err() != nil {
 		return
 	}
 	l, working, err := r.Acquire(ctx, 0)

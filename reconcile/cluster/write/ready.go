@@ -33,8 +33,8 @@ func (r *execution) waitsFor(id manifest.ID, live *metav1.PartialObjectMetadata)
 }
 
 // wait waits until the applied objects are ready, and records in the outcomes which of them are, and why the others are not. If
-// there is more time later, it records only those that are ready. It reports whether it recorded anything.
-func (r *execution) wait(ctx context.Context, timeout time.Duration, more bool) bool {
+// there is more time later, it waits only for a moment, and records only those that are ready. It reports whether it recorded anything.
+func (r *execution) wait(ctx context.Context, more bool) bool {
 	if r.options.NoWait {
 		return false
 	}
@@ -54,6 +54,13 @@ func (r *execution) wait(ctx context.Context, timeout time.Duration, more bool) 
 		}
 	}
 	why := r.whyUnready(ctx, hopeless)
+	timeout := r.options.Timeout
+	if more {
+		var cancel context.CancelFunc
+		timeout = min(timeout, aMoment)
+		ctx, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
 	if len(crds) > 0 {
 		done := 0
 		for name, reason := range r.waiter.Wait(ctx, timeout, crds, func(name string) {
