@@ -2,7 +2,7 @@
 // everything in that directory must be possible to get again, and readers must keep the files open that they read.
 //
 //	a1b2…  a1b2….lock   a directory with a lock beside it is one item, with a1b2….new, .full and .old
-//	sha256/a1/a1b2…     so is a file that is named by a hash
+//	sha256/a1/a1b2…     so is a file that is named by a hash, and any other beside it to which nothing is written any more
 //
 // Everything else counts and is never removed. The lock of an item is held while it is written. Its file has the time of the last use.
 package disk

@@ -98,6 +98,12 @@ func TestRemoves(t *testing.T) {
 			c.write("sha256/ab/"+hash, 4*mega)
 			c.age("sha256/ab/"+hash, 2)
 		}, []string{"a", "new"}},
+		"Unfinished": {"A process was killed, often, while it received packages.", func(c cache) {
+			c.item("a", 4*mega, 1)
+			c.write("sha256/ab/writing-1", 2*mega)
+			c.age("sha256/ab/writing-1", 2)
+			c.write("sha256/ab/writing-2", mega) // another process writes it
+		}, []string{"a", "new", "sha256/ab/writing-2"}},
 		"Killed": {"What a killed process left of an item belongs to it.", func(c cache) { c.item("a", 4*mega, 1); c.item("b", mega, 2); c.write("b.full/x", 4*mega) }, []string{"a", "new"}},
 		"Locked": {"An item that is being written stays.", func(c cache) {
 			c.item("a", 4*mega, 1)

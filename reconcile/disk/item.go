@@ -21,6 +21,9 @@ const (
 	moved = ".full" // the item, while the new one takes its place
 )
 
+// silence is the time after which a file that was not written to the end belongs to a killed process.
+const silence = time.Minute
+
 // An item is a part of the cache that is removed as a whole.
 type item struct {
 	path  string
@@ -92,7 +95,7 @@ func (s *survey) read(dir string) {
 			s.add(filepath.Join(dir, name), path)
 		case e.IsDir():
 			s.read(path)
-		case filepath.Base(filepath.Dir(dir)) == "sha256" && len(name) == 2*sha256.Size:
+		case filepath.Base(filepath.Dir(dir)) == "sha256" && (len(name) == 2*sha256.Size || time.Since(info.ModTime()) > silence):
 			s.addItem(item{path: path, bytes: taken(info), used: info.ModTime()})
 		default:
 			s.bytes += taken(info)

@@ -142,6 +142,30 @@ func TestLargeRepositoryFailsAlone(t *testing.T) {
 	}
 }
 
+// What a process received before it was killed is no part of the repository, which the next process receives.
+func TestKilledFetchTakesNoRoom(t *testing.T) {
+	cache := t.TempDir()
+	n := newTenant(t, cache, &disk.Budget{Dir: cache, Bytes: 4 << 20}, 1<<10)
+	n.files = nil
+	if err := n.pass(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	packs, err := filepath.Glob(filepath.Join(cache, "*", "objects", "pack", "*.pack"))
+	if err != nil || len(packs) != 1 {
+		t.Fatal(packs, err)
+	}
+	if err := os.Rename(packs[0], filepath.Join(filepath.Dir(packs[0]), "tmp_pack_1")); err != nil {
+		t.Fatal(err)
+	}
+	again := &Repository{URL: n.URL, Cache: cache, Budget: &disk.Budget{Dir: cache, Bytes: 4 << 20}}
+	if _, err := again.Fetch(t.Context(), "main"); err != nil {
+		t.Error(err)
+	}
+	if got := bytesIn(cache); got > 3<<19 {
+		t.Errorf("want only the clone, got %d bytes", got)
+	}
+}
+
 // A pass reads a commit to its end, although its clone is removed and made again meanwhile.
 func TestReadWhileRemoved(t *testing.T) {
 	n := newTenant(t, t.TempDir(), nil, 256)

@@ -403,6 +403,9 @@ func (c *clone) add(ctx context.Context, o *objects, s *session, want, missing [
 	if err != nil {
 		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
+	if err := c.sweep(); err != nil { // what a killed process received would count as part of the repository
+		return err
+	}
 	share, ctx := c.budget.Begin(ctx, c.dir)
 	defer share.End()
 	sent, err := s.Pack(ctx, missing, o.haves(have))
