@@ -98,6 +98,9 @@ func (s *Archives) Fetch(ctx context.Context, _ string) (render.Input, error) {
 		return s.in, nil
 	}
 	files, err := s.fetch(ctx, a)
+	if _, isOurs := errors.AsType[*fs.PathError](err); isOurs {
+		err = fmt.Errorf("cannot be stored: %w", err)
+	}
 	if err != nil {
 		return render.Input{}, fmt.Errorf("%s: the artifact %w", s.Name, err)
 	}

@@ -187,6 +187,14 @@ func TestFullDisk(t *testing.T) {
 	if !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("want a full disk, got %v", err)
 	}
+	cache := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(cache, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := &Archives{Name: "GitRepository/a/b", Cache: cache, Read: func(context.Context) (Artifact, error) { return Artifact{}, nil }}
+	if _, err := s.Fetch(t.Context(), ""); err == nil || !strings.HasPrefix(err.Error(), "GitRepository/a/b: the artifact cannot be stored: mkdir ") {
+		t.Errorf("want a file that cannot be written, got %v", err)
+	}
 }
 
 type failing struct{ err error }

@@ -52,6 +52,7 @@ type Outbox struct {
 	rename  func(from, to string) error
 	mu      sync.Mutex
 	waiting map[key]waiting
+	unkept  map[key]bool // waiting reports that the disk had no room for
 	seq     uint64
 	dropped int
 	refused map[key]string // the last error of a refused report
@@ -98,6 +99,7 @@ func (o *Outbox) Flush(ctx context.Context) (time.Duration, bool) {
 
 // flush publishes due reports, each within a limit. The caller has called acquire.
 func (o *Outbox) flush(ctx context.Context, limit time.Duration) {
+	o.keepRest()
 	for ctx.Err() == nil {
 		k, ok := o.due()
 		if !ok {
@@ -189,6 +191,17 @@ func (o *Outbox) keep(r report.Report) (key, error) {
 		err = errors.Join(err, o.drop())
 	}
 	return k, err
+}
+
+// keepRest stores the reports that could not be stored, because the disk may have room again.
+func (o *Outbox) keepRest() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for k := range o.unkept {
+		if o.write(o.waiting[k]) != nil {
+			return // it was told before
+		}
+	}
 }
 
 // drop drops the oldest report.
@@ -372,7 +385,7 @@ func (o *Outbox) open() {
 	o.opened.Do(func() {
 		o.Token = cmp.Or(o.Token, &Gate{})
 		o.sending = make(chan struct{}, 1)
-		o.refused = map[key]string{}
+		o.refused, o.unkept = map[key]string{}, map[key]bool{}
 		if o.rename == nil {
 			o.rename = os.Rename
 		}

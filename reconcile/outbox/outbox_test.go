@@ -554,6 +554,26 @@ func TestDiskTrouble(t *testing.T) {
 	}
 }
 
+// Statuses that a full disk had no room for are stored once it has, so that they outlive the process.
+func TestDiskHasRoomAgain(t *testing.T) {
+	f, dir := &forge{fails: away}, filepath.Join(t.TempDir(), "outbox")
+	full := errors.New("no space left on device")
+	o := &Outbox{Next: f, Dir: dir, rename: func(string, string) error { return full }}
+	for _, revision := range []string{"a", "b", "c"} {
+		if err := o.Publish(t.Context(), reported(revision, "1 active")); !errors.Is(err, full) {
+			t.Errorf("Publish(%s) = %v", revision, err)
+		}
+	}
+	if got := files(t, dir); len(got) > 0 {
+		t.Errorf("%v are left", got)
+	}
+	o.rename = os.Rename
+	o.Flush(t.Context())
+	if next := (&Outbox{Next: f, Dir: dir}); next.Waiting() != 3 {
+		t.Errorf("the next process has %d of 3 statuses", next.Waiting())
+	}
+}
+
 type publisher func(context.Context, report.Report) error
 
 func (p publisher) Publish(ctx context.Context, r report.Report) error { return p(ctx, r) }

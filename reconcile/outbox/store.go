@@ -179,7 +179,9 @@ func (o *Outbox) write(w waiting) (err error) {
 		return nil
 	}
 	defer func() {
+		delete(o.unkept, w.key())
 		if err != nil {
+			o.unkept[w.key()] = true
 			err = fmt.Errorf("outbox: cannot keep the status of %s: %w", w.key(), err)
 		}
 	}()
@@ -209,6 +211,7 @@ func (o *Outbox) write(w waiting) (err error) {
 // remove removes the waiting report of a key.
 func (o *Outbox) remove(k key) {
 	delete(o.waiting, k)
+	delete(o.unkept, k)
 	if o.Dir == "" {
 		return
 	}
