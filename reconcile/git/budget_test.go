@@ -142,7 +142,7 @@ func TestLargeRepositoryFailsAlone(t *testing.T) {
 	}
 }
 
-// What a process received before it was killed is no part of the repository, which the next process receives.
+// The next process receives the repository as if a killed one had received nothing.
 func TestKilledFetchTakesNoRoom(t *testing.T) {
 	cache := t.TempDir()
 	n := newTenant(t, cache, &disk.Budget{Dir: cache, Bytes: 4 << 20}, 1<<10)
