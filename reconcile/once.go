@@ -41,13 +41,13 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 	waits := func(what string) {
 		r.emit(Event{Kind: Waiting, Revision: r.current(), Took: time.Since(began), For: what})
 	}
-	fetching := ctx
+	var age time.Duration
 	pushed := r.next.Why == Answer || r.next.Why == Needed // who asks for a pass right after a push means the new commit
 	if r.patient && !pushed && r.meanwhile == "" {
-		fetching = engine.Within(ctx, recent)
+		age = recent
 	}
 	for try := 1; ; try++ {
-		in, err := r.newestCommit(fetching, waits)
+		in, err := r.newestCommit(engine.Within(ctx, age), waits)
 		if err != nil {
 			return r.withoutNewest(ctx, began, waits, err)
 		}
@@ -65,7 +65,7 @@ func (r *running) once(ctx context.Context) (report.Report, error) {
 		if result.Changed() {
 			r.Reconciler.record(ctx, began, result, in.Source.Commit, "")
 		}
-		fetching = ctx
+		age = 0
 	}
 }
 
