@@ -39,11 +39,12 @@ func resultOf(o plan.Outcome) result {
 	return ready
 }
 
-// states holds the state of an object by action and result. A release changes nothing until it is over.
+// states holds the state of an object by action and result. A release changes nothing until it is over, and a check that failed shows
+// nothing: what was not ready before is checked again.
 var states = map[plan.Action][results]state{
 	plan.Create: writes,
 	plan.Update: writes,
-	plan.Keep:   {ready: isReady, late: isLate, failed: isReady},
+	plan.Keep:   {ready: isReady, late: isLate},
 	plan.Prune:  {ready: isDeleting, late: isDeleting, unknown: isDeleting, failed: {"Delete", "Failed", "Unknown"}},
 }
 
