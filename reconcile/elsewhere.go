@@ -131,6 +131,16 @@ func (m *member) shown(name inventory.Sync, revision string, q waited) facts.Pee
 	return peer
 }
 
+// namesOf returns the objects that a sync takes over, in order.
+func namesOf(takes map[manifest.ID]string) []string {
+	var all []string
+	for id := range takes {
+		all = append(all, id.String())
+	}
+	slices.Sort(all)
+	return all
+}
+
 func setOf(ids []string) map[string]bool {
 	all := make(map[string]bool, len(ids))
 	for _, id := range ids {

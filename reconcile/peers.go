@@ -31,7 +31,8 @@ type Peers struct {
 
 // A Member describes a sync that joins Peers.
 type Member struct {
-	Repository string                      // the same for every spelling of its URL
+	Repository string                      // the same for every spelling of its URL; "" is not known yet, and it may be any
+	Flux       bool                        // a GitRepository of Flux names the repository, and has a commit when Flux has fetched it
 	Cluster    string                      // that the sync applies to; "" is that of the process, and AnyCluster is not known
 	Ref        string                      // that the sync follows; "" is the default branch
 	Declare    func(context.Context) error // the sync's Declare; only called with InTurn
@@ -45,14 +46,16 @@ type member struct {
 	Member
 	wake *engine.Signal
 
-	declares map[manifest.ID]bool // nil until it has rendered a commit
-	branch   string               // behind Ref; "" if there is none, or if it has rendered no commit
-	revision string               // of declares
-	fetched  bool                 // whether revision was the newest commit at the last fetch
-	broken   error                // why the newest commit could not be rendered
-	tried    string               // the commit with this error; "" if it is not known
-	moves    Moves                // between it and other syncs
-	awaits   bool                 // whether its last plan waits for other syncs
+	declares map[manifest.ID]bool   // nil until it has rendered a commit
+	branch   string                 // behind Ref; "" if there is none, or if it has rendered no commit
+	revision string                 // of declares
+	fetched  bool                   // whether revision was the newest commit at the last fetch
+	broken   error                  // why the newest commit could not be rendered
+	tried    string                 // the commit with this error; "" if it is not known
+	stale    error                  // why its source of Flux has no newer commit, however long others wait; nil if it may get one
+	takes    map[manifest.ID]string // the objects of declares that other syncs own, with the key of the owner; "" is not known
+	moves    Moves                  // between it and other syncs
+	awaits   bool                   // whether its last plan waits for other syncs
 
 	elsewhere *Elsewhere // what it shows if another process runs it
 
@@ -137,20 +140,42 @@ func (p *Peers) change(of inventory.Sync, how func(*member)) {
 
 // declared records what the newest commit of a sync declares, and which of these objects other syncs own. A pass over an older commit,
 // because the newest one must not be applied yet, declares nothing new.
-func (p *Peers) declared(of inventory.Sync, want render.Desired, declares map[manifest.ID]bool, takes []string) {
+func (p *Peers) declared(of inventory.Sync, want render.Desired, declares map[manifest.ID]bool, takes map[manifest.ID]string) {
 	p.change(of, func(m *member) {
 		if !m.fetched && m.declares != nil {
 			return
 		}
 		if m.revision != want.Revision {
 			m.moves.Gives = nil
+			defer p.arrived(m)
 		}
-		m.declares, m.branch, m.revision, m.moves.Takes = declares, want.Source.Branch, want.Revision, takes
+		m.declares, m.branch, m.revision = declares, cmp.Or(want.Source.Branch, m.branch), want.Revision
+		m.takes, m.moves.Takes = takes, namesOf(takes)
 		if m.fetched {
 			m.broken = nil
 		}
 	})
 	p.tell(of)
+}
+
+// arrived wakes the syncs whose prunes wait for a sync that sees a commit later than they do. The lock is held.
+func (p *Peers) arrived(m *member) {
+	for _, other := range p.all {
+		if m.Flux && other != m && other.elsewhere == nil && other.awaits && m.sharesBranch(other) {
+			other.wake.Send()
+		}
+	}
+}
+
+// Found records the repository and the branch, or what it follows instead of one, of a sync with a source of Flux: only the object of that
+// source names them. stale is why Flux makes no newer artifact at the moment; nil if it does.
+func (p *Peers) Found(of inventory.Sync, repository, branch string, stale error) {
+	p.change(of, func(m *member) { m.Repository, m.branch, m.stale = repository, short(branch), stale })
+}
+
+// Missing records that a sync has no source now. If nothing is known about its repository, it has none that others have.
+func (p *Peers) Missing(of inventory.Sync, name string) {
+	p.change(of, func(m *member) { m.Repository = cmp.Or(m.Repository, name) })
 }
 
 // fetched records whether the newest commit of a sync could be fetched.
@@ -189,12 +214,12 @@ func (p *Peers) others(of inventory.Sync, revision string) []facts.Peer {
 		peer := facts.Peer{Sync: name}
 		switch {
 		case m.rendered(revision):
-			peer.Declares = m.declares
+			peer.Declares = m.declaresFor(of, asks)
 		case q.revision == revision && q.owned != nil:
 			peer.Declares = maps.Clone(q.owned)
-			maps.Copy(peer.Declares, m.declares)
+			maps.Copy(peer.Declares, m.declaresFor(of, asks))
 		default:
-			peer.Reason = firstLine(cmp.Or(q.unread, m.broken))
+			peer.Reason = firstLine(cmp.Or(q.unread, m.broken, m.stale))
 		}
 		all = append(all, peer)
 	}
@@ -212,25 +237,42 @@ func firstLine(err error) string {
 	return line
 }
 
+// declaresFor returns what a sync declares, for another one. If their clusters may differ, it takes over only what it saw as an object of
+// that one: no other cluster has such an object.
+func (m *member) declaresFor(of inventory.Sync, asks *member) map[manifest.ID]bool {
+	if m.Cluster == asks.Cluster && m.Cluster != AnyCluster {
+		return m.declares
+	}
+	all := maps.Clone(m.declares)
+	for id := range all {
+		owner, takes := m.takes[id]
+		all[id] = takes && (owner == of.Key() || owner == "")
+	}
+	return all
+}
+
 // sharesBranch reports whether two syncs of a cluster follow the same branch of the same repository, so that one commit changes both. What is
 // not known may be the same: then a prune waits, and deletes nothing that moves. Forges ignore the case of names.
 func (m *member) sharesBranch(asks *member) bool {
-	if !strings.EqualFold(m.Repository, asks.Repository) || m.Cluster != asks.Cluster && m.Cluster != AnyCluster {
-		return false
-	}
-	ours, theirs := asks.follows(), m.follows()
-	return ours == theirs || ours == "" || theirs == ""
+	return same(strings.ToLower(m.Repository), strings.ToLower(asks.Repository), "") &&
+		same(m.Cluster, asks.Cluster, AnyCluster) && same(m.follows(), asks.follows(), "")
 }
+
+// same reports whether two values may be the same.
+func same(a, b, unknown string) bool { return a == b || a == unknown || b == unknown }
 
 // follows returns the branch that a sync follows, or what it follows instead of one; "" if that is the default branch, and its name is not
 // known yet.
 func (m *member) follows() string {
-	ref := strings.TrimPrefix(strings.TrimPrefix(m.Ref, "refs/"), "heads/")
+	ref := short(m.Ref)
 	if ref == "HEAD" {
 		ref = ""
 	}
 	return cmp.Or(m.branch, ref)
 }
+
+// short returns the short name of a branch.
+func short(ref string) string { return strings.TrimPrefix(strings.TrimPrefix(ref, "refs/"), "heads/") }
 
 // A wait describes what a sync waits for.
 type wait struct {
@@ -345,8 +387,8 @@ func (p *Peers) isOver(asks *member, w wait, name inventory.Sync) bool {
 	switch {
 	case m.rendered(w.revision):
 		return false
-	case m.elsewhere != nil: // a process that is away comes back
-		return long && m.failedOn(w.revision)
+	case m.elsewhere != nil, m.Flux: // a process that is away comes back, and Flux looks at its own interval
+		return (long || p.InTurn) && m.failedOn(w.revision)
 	}
 	return p.InTurn && m.broken != nil || long
 }
@@ -358,7 +400,7 @@ func (m *member) rendered(revision string) bool {
 
 // failedOn reports whether a sync has failed to render a commit.
 func (m *member) failedOn(revision string) bool {
-	return m.broken != nil && (m.tried == "" || m.tried == revision)
+	return m.stale != nil || m.broken != nil && (m.tried == "" || m.tried == revision)
 }
 
 // handOver wakes the syncs that will take over objects, once for each pair of commits.

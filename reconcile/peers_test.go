@@ -14,17 +14,23 @@ import (
 )
 
 var (
-	asking  = inventory.Sync{Namespace: "team", Name: "asks"}
-	another = inventory.Sync{Namespace: "team", Name: "other"}
-	last    = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "declared"}: true}
-	owned   = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "owned"}: true}
-	both    = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "declared"}: true, {Kind: "ConfigMap", Namespace: "team", Name: "owned"}: true}
+	asking    = inventory.Sync{Namespace: "team", Name: "asks"}
+	another   = inventory.Sync{Namespace: "team", Name: "other"}
+	last      = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "declared"}: true}
+	owned     = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "owned"}: true}
+	looks     = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "declared"}: false} // without taking it over
+	ownedOnly = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "declared"}: false, {Kind: "ConfigMap", Namespace: "team", Name: "owned"}: true}
+	both      = map[manifest.ID]bool{{Kind: "ConfigMap", Namespace: "team", Name: "declared"}: true, {Kind: "ConfigMap", Namespace: "team", Name: "owned"}: true}
 )
 
 // A dead Git host or a broken directory must stop the prunes of the syncs that share the branch, for a while, and of no others.
 func TestPeersAreWaitedFor(t *testing.T) {
 	boom := errors.New("boom\nand more")
 	rendered := func(p *Peers, revision string) { p.declared(another, desired(revision, "main"), last, nil) }
+	took := func(p *Peers, owner string) {
+		p.declared(another, desired("new", "main"), last, map[manifest.ID]string{{Kind: "ConfigMap", Namespace: "team", Name: "declared"}: owner})
+	}
+	flux, found := Member{Flux: true}, func(p *Peers, repository, branch string, stale error) { p.Found(another, repository, branch, stale) }
 	cases := map[string]struct {
 		reason string
 		as     Member // the other sync; the asking one follows main of "repo"
@@ -51,6 +57,24 @@ func TestPeersAreWaitedFor(t *testing.T) {
 		"SameBranch":          {reason: "The default branch has this name.", as: Member{Repository: "repo"}, does: func(p *Peers) { rendered(p, "new") }, want: []facts.Peer{{Sync: another, Declares: last}}},
 		"OtherDefault":        {reason: "The default branch has another name.", as: Member{Repository: "repo"}, does: func(p *Peers) { p.declared(another, desired("new", "trunk"), last, nil) }},
 
+		"Elsewhere":        {reason: "Its cluster has another object of that name.", as: Member{Repository: "repo", Ref: "main", Cluster: "far"}, does: func(p *Peers) { rendered(p, "new") }},
+		"PerhapsElsewhere": {reason: "Its cluster may be this one.", as: Member{Repository: "repo", Ref: "main", Cluster: AnyCluster}, want: []facts.Peer{{Sync: another}}},
+		"PerhapsHere":      {reason: "It saw no object of this sync.", as: Member{Repository: "repo", Ref: "main", Cluster: AnyCluster}, does: func(p *Peers) { rendered(p, "new") }, want: []facts.Peer{{Sync: another, Declares: looks}}},
+		"PerhapsOfAnother": {reason: "It saw an object of a sync that is not this one.", as: Member{Repository: "repo", Ref: "main", Cluster: AnyCluster}, does: func(p *Peers) { took(p, another.Key()) }, want: []facts.Peer{{Sync: another, Declares: looks}}},
+		"Here":             {reason: "It saw an object of this sync, so the cluster is the same.", as: Member{Repository: "repo", Ref: "main", Cluster: AnyCluster}, does: func(p *Peers) { took(p, asking.Key()) }, want: []facts.Peer{{Sync: another, Declares: last}}},
+		"MayNotRead":       {reason: "It may not read the object, which may be of this sync.", as: Member{Repository: "repo", Ref: "main", Cluster: AnyCluster}, does: func(p *Peers) { took(p, "") }, want: []facts.Peer{{Sync: another, Declares: last}}},
+		"PerhapsHereLong":  {reason: "A cluster that is away does not keep what it declared.", as: Member{Repository: "repo", Ref: "main", Cluster: AnyCluster}, does: func(p *Peers) { rendered(p, "old") }, over: true, want: []facts.Peer{{Sync: another, Declares: ownedOnly}}},
+
+		"Flux":          {reason: "Flux names the repository, and the branch.", as: flux, does: func(p *Peers) { found(p, "repo", "refs/heads/main", nil); rendered(p, "new") }, want: []facts.Peer{{Sync: another, Declares: last}}},
+		"FluxBehind":    {reason: "Flux fetches the commit when its interval is over.", as: flux, does: func(p *Peers) { found(p, "repo", "main", nil); rendered(p, "old") }, over: true, want: []facts.Peer{{Sync: another}}},
+		"FluxStale":     {reason: "Flux fetches no commit, for this reason.", as: flux, does: func(p *Peers) { found(p, "repo", "main", boom); rendered(p, "old") }, want: []facts.Peer{{Sync: another, Reason: "boom"}}},
+		"FluxStaleLong": {reason: "That stops no prunes for ever.", as: flux, does: func(p *Peers) { found(p, "repo", "main", boom); rendered(p, "old") }, over: true, want: []facts.Peer{{Sync: another, Declares: both}}},
+		"FluxUnread":    {reason: "Its repository is not known yet.", as: flux, want: []facts.Peer{{Sync: another}}},
+		"FluxMissing":   {reason: "Without a source, it has no repository, and stops nobody.", as: flux, does: func(p *Peers) { p.Missing(another, "GitRepository/a/b") }},
+		"FluxDeleted":   {reason: "The source may come back.", as: flux, does: func(p *Peers) { found(p, "repo", "main", nil); p.Missing(another, "GitRepository/a/b") }, want: []facts.Peer{{Sync: another}}},
+		"FluxElsewhere": {reason: "One commit cannot change both.", as: flux, does: func(p *Peers) { found(p, "elsewhere", "main", nil) }},
+		"FluxPinned":    {reason: "A commit is no branch.", as: flux, does: func(p *Peers) { found(p, "repo", "0123abc", nil) }},
+
 		"InTurn":         {reason: "It renders when it is asked.", inTurn: true, as: Member{Declare: func(context.Context) error { return nil }}, want: []facts.Peer{{Sync: another}}},
 		"InTurnBroken":   {reason: "Nothing changes while the others wait.", inTurn: true, does: func(p *Peers) { p.failed(another, "new", boom) }, want: []facts.Peer{{Sync: another, Declares: owned}}},
 		"InTurnDeadHost": {reason: "A host that hangs is asked once, not by every sync.", inTurn: true, does: func(p *Peers) { p.fetched(another, boom) }, want: []facts.Peer{{Sync: another, Declares: owned}}},
@@ -59,7 +83,7 @@ func TestPeersAreWaitedFor(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := &Peers{InTurn: tc.inTurn}
 			p.Join(asking, Member{Repository: "repo", Ref: "main"})
-			if tc.as.Repository == "" {
+			if tc.as.Repository == "" && !tc.as.Flux {
 				tc.as.Repository, tc.as.Ref = "repo", "main"
 			}
 			p.Join(another, tc.as)
@@ -126,6 +150,7 @@ func TestSpellings(t *testing.T) {
 		"CaseOfABranch":   {ours: main, theirs: ref("Main"), branch: "main"},
 		"OtherCluster":    {ours: main, theirs: with(func(m *Member) { m.Cluster = "far" }), branch: "main"},
 		"SameCluster":     {ours: with(func(m *Member) { m.Cluster = "far" }), theirs: with(func(m *Member) { m.Cluster = "far" }), branch: "main", shares: true},
+		"OursIsAny":       {ours: with(func(m *Member) { m.Cluster = AnyCluster }), theirs: main, branch: "main", shares: true},
 		"AnyCluster":      {ours: main, theirs: with(func(m *Member) { m.Cluster = AnyCluster }), branch: "main", shares: true},
 	} {
 		ours, theirs := &member{Member: tc.ours, branch: tc.branch}, &member{Member: tc.theirs, branch: tc.behind}
@@ -207,9 +232,11 @@ func TestElsewhereWakes(t *testing.T) {
 		prepare func(p *Peers)
 		wakes   bool
 	}{
-		"Nothing":     {func(*Peers) {}, false},
-		"Prunes":      {func(p *Peers) { p.planned(asking, nil, true) }, true},
-		"TakesOver":   {func(p *Peers) { p.declared(asking, desired("new", "main"), nil, []string{"ConfigMap/team/moves"}) }, true},
+		"Nothing": {func(*Peers) {}, false},
+		"Prunes":  {func(p *Peers) { p.planned(asking, nil, true) }, true},
+		"TakesOver": {func(p *Peers) {
+			p.declared(asking, desired("new", "main"), nil, map[manifest.ID]string{{Kind: "ConfigMap", Namespace: "team", Name: "moves"}: another.Key()})
+		}, true},
 		"OtherBranch": {func(p *Peers) { p.Join(asking, Member{Repository: "repo", Ref: "prod"}); p.planned(asking, nil, true) }, false},
 		"Again":       {func(p *Peers) { p.See(another, Elsewhere{Member: main, Planned: "new"}); p.planned(asking, nil, true) }, false},
 	} {
@@ -232,7 +259,7 @@ func TestElsewhereWakes(t *testing.T) {
 func TestOlderCommitDeclaresNothing(t *testing.T) {
 	p := &Peers{}
 	p.Join(asking, Member{Repository: "repo"})
-	p.declared(asking, desired("new", "main"), both, []string{"ConfigMap/team/moves"})
+	p.declared(asking, desired("new", "main"), both, map[manifest.ID]string{{Kind: "ConfigMap", Namespace: "team", Name: "moves"}: another.Key()})
 	p.fetched(asking, errors.New("waits"))
 	p.declared(asking, desired("old", "main"), last, nil)
 	if shows := p.Shows(asking); shows.Planned != "new" || shows.Branch != "main" || len(shows.Takes) != 1 || !p.Knows(asking, "new") {

@@ -92,6 +92,7 @@ func (p *Peers) follows(of inventory.Sync, from, to string) {
 	p.change(of, func(m *member) {
 		if m.fetched = true; m.revision == from && m.declares != nil {
 			m.revision, m.broken = to, nil
+			p.arrived(m)
 		}
 	})
 }

@@ -108,6 +108,7 @@ type controller struct {
 
 	identities intern.Map[string, rest.Config] // by user name
 	remotes    intern.Map[remote, reached]
+	here       *reached // the cluster of the controller
 
 	mu       sync.Mutex
 	subjects map[inventory.Sync]*subject
@@ -144,7 +145,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	c := &controller{
 		Options: o, client: m.GetClient(), direct: m.GetAPIReader(),
-		fleet: fleet.Fleet{Peers: o.Around.Peers, Metrics: o.Metrics}, crd: crd,
+		fleet: fleet.Fleet{Peers: o.Around.Peers, Metrics: o.Metrics}, crd: crd, here: &reached{Config: *o.Config},
 		leads: make(chan struct{}), events: make(chan *core.Event, mostEvents), subjects: map[inventory.Sync]*subject{},
 	}
 	c.sources.changed, c.sources.unwatched = c.sourceChanged, c.sourceUnwatched
@@ -154,7 +155,6 @@ func Run(ctx context.Context, o Options) error {
 	if c.own, err = ownName(ctx, o.Config); err != nil {
 		return err
 	}
-	c.Around.Home = uidOf(ctx, o.Config)
 	if o.isShard() {
 		o.Around.Peers.Tell = c.tell
 	}

@@ -30,6 +30,9 @@ func (c *controller) moves(s *v1alpha1.Sync, before *v1alpha1.Moves) *v1alpha1.M
 	if s.Spec.KubeConfig != nil {
 		moves.Cluster = cmp.Or(all.Cluster, thisCluster)
 	}
+	if s.Spec.Source.SourceRef != nil {
+		moves.Repository = all.Repository
+	}
 	return moves
 }
 
@@ -87,6 +90,9 @@ func elsewhere(s v1alpha1.Sync) (reconcile.Elsewhere, bool) {
 	of := s.Status
 	if s.Spec.KubeConfig != nil {
 		shows.Cluster = reconcile.AnyCluster
+	}
+	if of.Moves != nil && s.Spec.Source.SourceRef != nil {
+		shows.Repository = cmp.Or(of.Moves.Repository, shows.Repository)
 	}
 	if m := of.Moves; m != nil && of.ObservedGeneration == s.Generation {
 		shows.Planned, shows.Branch, shows.Takes, shows.Gives, shows.More = m.Revision, m.Branch, m.Takes, m.Gives, m.More > 0

@@ -54,7 +54,15 @@ func TestElsewhere(t *testing.T) {
 		"Far":       {reason: "It applies to another cluster.", change: remote("uid"), want: far("uid", "new")},
 		"Near":      {reason: "It applies to this cluster.", change: remote(thisCluster), want: far("", "new")},
 		"Old":       {reason: "An older version does not show the cluster.", change: remote(""), want: far(reconcile.AnyCluster, "new")},
-		"Ends":      {reason: "It takes over nothing.", change: func(s *v1alpha1.Sync) { s.DeletionTimestamp = new(metav1.Now()) }, none: true},
+		"NotKnown":  {reason: "Its account may not read which cluster it is.", change: remote(reconcile.AnyCluster), want: far(reconcile.AnyCluster, "new")},
+		"Flux": {reason: "Only the status names the repository.", change: func(s *v1alpha1.Sync) {
+			s.Spec.Source = v1alpha1.Source{SourceRef: &v1alpha1.SourceRef{Kind: "GitRepository", Name: "a", Namespace: "b"}}
+			s.Status.Moves = &v1alpha1.Moves{Revision: "new", Branch: "main", Repository: "git.example.org/platform"}
+		}, want: reconcile.Elsewhere{Member: reconcile.Member{Repository: "git.example.org/platform"}, Planned: "new", Branch: "main"}},
+		"FluxNew": {reason: "Nobody has read the source yet.", change: func(s *v1alpha1.Sync) {
+			s.Spec.Source, s.Status = v1alpha1.Source{SourceRef: &v1alpha1.SourceRef{Kind: "GitRepository", Name: "a", Namespace: "b"}}, v1alpha1.Status{}
+		}, want: reconcile.Elsewhere{Member: reconcile.Member{Repository: "GitRepository/b/a"}}},
+		"Ends": {reason: "It takes over nothing.", change: func(s *v1alpha1.Sync) { s.DeletionTimestamp = new(metav1.Now()) }, none: true},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

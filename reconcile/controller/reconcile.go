@@ -137,7 +137,7 @@ func (c *controller) carry(ctx context.Context, wanted v1alpha1.Sync, one *subje
 // around returns what the passes of a Sync need: its clusters, its approvals, and where its events go.
 func (c *controller) around(s v1alpha1.Sync, one *subject, at destination) target.Surroundings {
 	around := c.Around
-	around.Cluster, around.Secrets, around.Identity = at.cluster, at.home, at.identity
+	around.Cluster, around.Secrets, around.Apart = at.cluster, at.home, at.apart
 	around.Approvals = one.approvals
 	around.Getenv = func(string) string { return "" } // the environment of the controller is not for its tenants
 	around.Event = func(e reconcile.Event) {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -23,9 +24,9 @@ import (
 
 // A destination is where a Sync applies, and as whom.
 type destination struct {
-	cluster  *rest.Config // all Syncs with the same identity have the same
-	home     *rest.Config // the cluster with the Secrets of the Sync, if it is another one
-	identity string       // of a cluster that a kubeconfig describes; "" if it is not known
+	cluster *rest.Config // all Syncs with the same identity have the same
+	home    *rest.Config // the cluster with the Secrets of the Sync, if a kubeconfig describes its cluster
+	apart   string       // identifies the cluster that a kubeconfig describes, by any of its addresses; "" is that of the controller
 }
 
 // A remote is a cluster that a kubeconfig describes, for a user who may read it.
@@ -67,10 +68,21 @@ func (c *controller) place(ctx context.Context, s v1alpha1.Sync) (destination, e
 	if err != nil {
 		return destination{}, err
 	}
-	return destination{cluster: &to.Config, home: c.as(user), identity: to.identity(ctx)}, nil
+	return destination{cluster: &to.Config, home: c.as(user), apart: apart(to.identity(ctx), c.here.identity(ctx))}, nil
 }
 
-// A reached is a cluster as a kubeconfig describes it, and what identifies it whatever its address is.
+// apart returns what tells a cluster from others, by its identity and that of the controller's cluster.
+func apart(there, here string) string {
+	switch {
+	case there == "", here == "":
+		return reconcile.AnyCluster
+	case there == here:
+		return ""
+	}
+	return there
+}
+
+// A reached is a cluster as a kubeconfig or the controller's own configuration describes it, and what identifies it whatever its address is.
 type reached struct {
 	rest.Config
 

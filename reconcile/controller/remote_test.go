@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 )
 
@@ -73,6 +74,21 @@ func FuzzReadKubeConfig(f *testing.F) {
 			t.Errorf("%q is accepted: %v", text, config)
 		}
 	})
+}
+
+// A cluster is the same by any of its addresses. What is not known may be the same: the other answer deletes what moves.
+func TestApart(t *testing.T) {
+	for name, tc := range map[string]struct{ there, here, want string }{
+		"Own":       {"home", "home", ""},
+		"Another":   {"far", "home", "far"},
+		"Unknown":   {"", "home", reconcile.AnyCluster},
+		"NoHome":    {"far", "", reconcile.AnyCluster},
+		"NeitherOf": {"", "", reconcile.AnyCluster},
+	} {
+		if got := apart(tc.there, tc.here); got != tc.want {
+			t.Errorf("%s: %q, want %q", name, got, tc.want)
+		}
+	}
 }
 
 // A Sync with a kubeconfig is looked at every minute, because its Secret may change and is not watched. A suspension that ends earlier counts.

@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/render/manifest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // If one sync of a process drops an object and another one declares it, the object is handed over. Everything else is pruned or
@@ -139,8 +140,17 @@ func TestDeclares(t *testing.T) {
 		for _, a := range seen.Asked {
 			seen.Objects[a.ID] = given.Live(given.ConfigMap(a.ID.Name), "u", theirs)
 		}
-		if all := seen.Takes(func(manifest.ID) bool { return adoption != facts.AdoptAll }); len(all) > 0 != takes || takes && all[0] != at("a").String() {
+		if all := seen.Takes(func(manifest.ID) bool { return adoption != facts.AdoptAll }); len(all) > 0 != takes || takes && all[at("a")] != "team.other" {
 			t.Errorf("%q: of another sync, it takes over %v", adoption, all)
+		}
+		may := func(manifest.ID) bool { return true }
+		seen.Objects, seen.Unreadable = nil, map[schema.GroupKind]error{{Kind: "ConfigMap"}: given.ErrBoom}
+		if all := seen.Takes(may); len(all) > 0 != (adoption != facts.AdoptNone) {
+			t.Errorf("%q: of what it could not read, it may take over %v", adoption, all)
+		}
+		seen.Inventory.Entries = map[manifest.ID]inventory.Entry{seen.Asked[0].ID: {UID: "u"}, seen.Asked[1].ID: {UID: "u"}}
+		if all := seen.Takes(may); len(all) > 0 {
+			t.Errorf("%q: of what it owns, it takes over %v", adoption, all)
 		}
 	}
 }

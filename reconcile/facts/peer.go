@@ -1,8 +1,6 @@
 package facts
 
 import (
-	"slices"
-
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/render/manifest"
@@ -14,7 +12,8 @@ import (
 type Peer struct {
 	Sync inventory.Sync
 	// Declares holds the objects of the commit of this pass that the peer declares, by ID in the cluster. The value reports whether
-	// the peer takes over an existing object. It is nil while this sync waits for the peer to render the commit. After the wait, it
+	// the peer takes over an existing object. If the peer may apply to another cluster, it takes over only what it saw as an object of
+	// this sync. Declares is nil while this sync waits for the peer to render the commit. After the wait, it
 	// holds the objects of the last commit that the peer rendered, and those of its inventory.
 	Declares map[manifest.ID]bool
 	Reason   string // why the peer cannot render the commit; "" if there is no error
@@ -51,16 +50,21 @@ func (o Observed) TakenOverBy(id manifest.ID) (inventory.Sync, bool) {
 }
 
 // Takes returns the objects of the commit that other syncs own and that this one takes over once these give them up, by ID in the cluster.
-func (o Observed) Takes(may func(manifest.ID) bool) []string {
-	var all []string
+// The value is the key of the sync that owns the object. It is "" for an object that could not be read, which any other sync may own.
+func (o Observed) Takes(may func(manifest.ID) bool) map[manifest.ID]string {
+	all := map[manifest.ID]string{}
 	home, declares := o.Homes(), o.Declares(may)
 	for _, a := range o.Asked {
 		live := o.Objects[a.ID]
-		if live != nil && declares[home(a.ID)] && o.ClaimOn(a.ID, live).Sync != "" {
-			all = append(all, home(a.ID).String())
+		_, owned := o.Inventory.Entries[a.ID]
+		switch at := home(a.ID); {
+		case !declares[at]:
+		case live != nil && o.ClaimOn(a.ID, live).Sync != "":
+			all[at] = o.ClaimOn(a.ID, live).Sync
+		case live == nil && !owned && o.Unread(a.ID) != nil:
+			all[at] = ""
 		}
 	}
-	slices.Sort(all)
 	return all
 }
 

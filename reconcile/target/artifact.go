@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/artifact"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/crossplane"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,18 +36,24 @@ func artifactOf(s v1alpha1.Sync, in Surroundings) (*artifact.Archives, error) {
 		return nil, err
 	}
 	namespace := cmp.Or(ref.Namespace, s.Namespace)
-	name := artifactName(*ref, s)
+	name, of := artifactName(*ref, s), inventory.Sync{Namespace: s.Namespace, Name: s.Name}
 	objects := client.Resource(ref.Resource()).Namespace(namespace)
 	states := &sourceStates{event: in.Event}
 	read := func(ctx context.Context) (artifact.Artifact, error) {
 		u, err := objects.Get(ctx, ref.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
+			in.Peers.Missing(of, name)
 			return artifact.Artifact{}, states.failed(fmt.Errorf("there is no %s: create it, or install Flux", name))
 		case apierrors.IsForbidden(err):
+			in.Peers.Missing(of, name)
 			return artifact.Artifact{}, states.failed(fmt.Errorf("the service account of the Sync may not get %s: allow it", name))
 		case err != nil:
 			return artifact.Artifact{}, fmt.Errorf("spec.source.sourceRef: %w", err)
+		}
+		if isRepository(s) {
+			repository, branch := followedBy(u)
+			in.Peers.Found(of, repository, branch, problemOf(u))
 		}
 		a := artifactIn(u)
 		if a.URL == "" || a.Revision == "" {
@@ -62,6 +69,21 @@ func artifactOf(s v1alpha1.Sync, in Surroundings) (*artifact.Archives, error) {
 	return &artifact.Archives{
 		Cache: cache, Budget: in.Budget, Name: name, Path: s.Spec.Source.Path, Read: read, Time: s.Spec.Source.FetchTimeout.Duration(), Limits: artifact.Limits{Total: s.Spec.Limits.TotalSize.Bytes()},
 	}, nil
+}
+
+// isRepository reports whether a source of Flux names the repository of a Sync.
+func isRepository(s v1alpha1.Sync) bool {
+	return s.Spec.Source.SourceRef != nil && s.Spec.Source.SourceRef.Kind == "GitRepository"
+}
+
+// followedBy returns the repository of a GitRepository of Flux, and the branch that it follows, or what it follows instead of one.
+func followedBy(u *unstructured.Unstructured) (repository, branch string) {
+	url, _, _ := unstructured.NestedString(u.Object, "spec", "url")
+	ref, _, _ := unstructured.NestedStringMap(u.Object, "spec", "ref")
+	if ref["semver"] != "" {
+		ref["semver"] = "semver:" + ref["semver"] // as a Sync writes it
+	}
+	return repositoryName(url), cmp.Or(ref["commit"], ref["name"], ref["semver"], ref["tag"], ref["branch"], "master") // as Flux prefers them
 }
 
 // imageOf is the annotation of an image with the revision of the repository that it was made of.

@@ -32,6 +32,31 @@ func TestProblemOf(t *testing.T) {
 	}
 }
 
+// A Sync that reads the same branch itself must wait for this one, and nobody waits for another branch.
+func TestFollowedBy(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ref        map[string]any
+		repository string
+		branch     string
+	}{
+		"Default": {nil, "git.example.org/platform", "master"},
+		"Branch":  {map[string]any{"branch": "main"}, "git.example.org/platform", "main"},
+		"Name":    {map[string]any{"branch": "main", "name": "refs/heads/prod"}, "git.example.org/platform", "refs/heads/prod"},
+		"Tag":     {map[string]any{"branch": "main", "tag": "v1"}, "git.example.org/platform", "v1"},
+		"Range":   {map[string]any{"tag": "v1", "semver": ">=1"}, "git.example.org/platform", "semver:>=1"},
+		"Commit":  {map[string]any{"branch": "main", "commit": "0123abc"}, "git.example.org/platform", "0123abc"},
+	} {
+		spec := map[string]any{"url": "ssh://git@git.example.org/Platform.git"}
+		if tc.ref != nil {
+			spec["ref"] = tc.ref
+		}
+		repository, branch := followedBy(&unstructured.Unstructured{Object: map[string]any{"spec": spec}})
+		if repository != tc.repository || branch != tc.branch {
+			t.Errorf("%s: followedBy() = %s, %s", name, repository, branch)
+		}
+	}
+}
+
 // Only changes are told, and the first state: an earlier run of the Sync may have told another one.
 func TestSourceStates(t *testing.T) {
 	var told []string

@@ -1,10 +1,6 @@
 package target
 
-import (
-	"testing"
-
-	"k8s.io/client-go/rest"
-)
+import "testing"
 
 // A repository has one name, however its URL is written: a commit that moves an object between two Syncs must not delete it because one of them
 // is written with SSH.
@@ -28,32 +24,5 @@ func TestRepositoryName(t *testing.T) {
 	}
 	if repositoryName("https://git.example.org/platform.git") == repositoryName("https://git.example.org/team/platform.git") {
 		t.Error("two repositories have the same name")
-	}
-}
-
-// A cluster is the same by any of its addresses, and another one by the same address.
-func TestApart(t *testing.T) {
-	at := func(host, identity string, far bool) string {
-		in := Surroundings{Cluster: &rest.Config{Host: host}, Identity: identity, Home: "home"}
-		if far {
-			in.Secrets = &rest.Config{}
-		}
-		return apart(in)
-	}
-	near, far := at("https://10.0.0.1", "", false), at("https://far.example.org", "far", true)
-	for name, tc := range map[string]struct {
-		got, want string
-		same      bool
-	}{
-		"OwnCluster":     {at("https://home.example.org", "home", true), near, true},
-		"OtherAddress":   {at("https://10.9.9.9", "far", true), far, true},
-		"SameAddress":    {at("https://far.example.org", "other", true), far, false},
-		"Unknown":        {at("https://unknown.example.org", "", true), at("https://unknown.example.org", "", true), true},
-		"UnknownAddress": {at("https://unknown.example.org", "", true), at("https://other.example.org", "", true), false},
-		"UnknownIsFar":   {at("https://home.example.org", "", true), near, false},
-	} {
-		if (tc.got == tc.want) != tc.same {
-			t.Errorf("%s: %q and %q", name, tc.got, tc.want)
-		}
 	}
 }

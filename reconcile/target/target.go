@@ -9,8 +9,6 @@ package target
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -80,6 +78,9 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	}
 	if ofFlux != nil {
 		source, tip, named = ofFlux, ofFlux.Tip, ofFlux.Name
+		if isRepository(s) {
+			named = "" // Found tells
+		}
 	}
 	w, err := Wire(s, source, in, How{
 		Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares, Term: in.Term}, Fresh: freshTags, Compares: in.onlyPreviews(),
@@ -113,7 +114,8 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		t.Loop.Reconciler.Peers = in.Peers
 		in.Peers.Join(t.Loop.Reconciler.Sync, reconcile.Member{
 			Repository: named,
-			Cluster:    apart(in),
+			Flux:       isRepository(s),
+			Cluster:    in.Apart,
 			Ref:        t.Loop.Ref,
 			Declare:    func(ctx context.Context) error { return t.Loop.Reconciler.Declare(ctx, t.Loop.Ref) },
 		})
@@ -180,19 +182,6 @@ func (t *Target) posts(s v1alpha1.Sync, own *outbox.Outbox, in Surroundings) {
 		t.outbox, t.Loop.Untold, t.leave = m, false, m.leave
 	}
 	t.Loop.Publisher = t.outbox
-}
-
-// apart returns what identifies the cluster of a Sync that applies to another one than its own; "" for all others. Where the credentials of
-// the Sync may not read the identity of the cluster, that is the address.
-func apart(in Surroundings) string {
-	switch {
-	case in.Secrets == nil, in.Identity != "" && in.Identity == in.Home:
-		return ""
-	case in.Identity != "":
-		return in.Identity
-	}
-	address := sha256.Sum256([]byte(in.Cluster.Host)) // it is in a Secret
-	return hex.EncodeToString(address[:16])
 }
 
 // repositoryName returns a name of a repository that is the same for every spelling of its URL. A forge may have several hosts.

@@ -58,14 +58,14 @@ type Surroundings struct {
 	Unlocked    bool             // also ask registries about locked packages
 	Peers       *reconcile.Peers // the syncs of this process; nil if there is only this one
 	Shares      *cluster.Shares  // what the syncs of this process share in a cluster; nil shares nothing
-	// Identity and Home identify the cluster of the Sync and that of the process, by any of their addresses; "" is not known.
-	Identity, Home string
-	Own            string        // the namespace of the controller, which no Sync prunes; "" for headgate-system
-	Audit          *audit.Log    // records what people let passes do beyond the guards; nil records nothing
-	Term           cluster.Term  // in which this process leads others; the zero value if nobody is elected
-	Boards         *Boards       // what the Syncs of this process with contexts: Cluster post together; nil if there is only this one
-	Clones         *git.Shared   // what the syncs of this process share of their repositories; nil shares nothing
-	Queue          *engine.Queue // runs the passes of all syncs of this process; nil if there is only this one
+	// Apart identifies the cluster of the Sync, by any of its addresses; "" is that of the process, and reconcile.AnyCluster is not known.
+	Apart  string
+	Own    string        // the namespace of the controller, which no Sync prunes; "" for headgate-system
+	Audit  *audit.Log    // records what people let passes do beyond the guards; nil records nothing
+	Term   cluster.Term  // in which this process leads others; the zero value if nobody is elected
+	Boards *Boards       // what the Syncs of this process with contexts: Cluster post together; nil if there is only this one
+	Clones *git.Shared   // what the syncs of this process share of their repositories; nil shares nothing
+	Queue  *engine.Queue // runs the passes of all syncs of this process; nil if there is only this one
 	// Remotes look for new commits for the syncs of this process; nil if there is only this one.
 	Remotes *reconcile.Remotes
 	// PullRequests previews the pull requests of all Syncs of this process; nil if there is only this Sync.

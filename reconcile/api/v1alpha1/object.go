@@ -127,7 +127,9 @@ type Moves struct {
 	Revision string `json:"revision"`
 	// the branch of the commit, if it has one
 	Branch string `json:"branch,omitempty"`
-	// identifies the cluster of spec.kubeConfig
+	// the repository that the source of Flux names
+	Repository string `json:"repository,omitempty"`
+	// identifies the cluster of spec.kubeConfig; any if that is not known
 	Cluster string `json:"cluster,omitempty"`
 	// the first objects of the commit that other Syncs own
 	// +kubebuilder:validation:MaxItems=100
