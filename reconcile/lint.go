@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/reconcile/baseline"
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/check"
@@ -73,7 +73,7 @@ func (r Reconciler) unplanned(ctx context.Context, want render.Desired) []manife
 	found := catalogue.ErrorsOf(manifest.Origin{}, err).Findings()
 	for _, s := range p.Steps {
 		if s.Action == plan.Hold {
-			found = append(found, manifest.Finding{Rule: RuleForbidden, Severity: manifest.Error, Origin: s.Origin, About: manifest.About{Object: s.ID, Subject: string(s.Reason.Code)}, Message: s.ID.String() + ": " + report.Words(s.Reason)})
+			found = append(found, manifest.Finding{Rule: RuleForbidden, Severity: manifest.Error, Origin: s.Origin, About: manifest.About{Object: s.ID, Subject: string(s.Reason.Code)}, Message: s.ID.String() + ": " + words.Of(s.Reason)})
 		}
 	}
 	return found

@@ -95,9 +95,14 @@ var mayImport = map[string][]string{
 		"reconcile/approval", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/impact", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/question", "reconcile/reason",
 		"render", "render/activation", "render/catalogue", "render/crossplane", "render/manifest", "render/schema", "render/uses",
 	},
-	"reconcile/impact": {"render/crossplane", "render/manifest"},
+	"reconcile/impact":  {"render/crossplane", "render/manifest"},
+	"reconcile/legible": {},
+	"reconcile/words": {
+		"reconcile/diff", "reconcile/facts", "reconcile/legible", "reconcile/plan", "reconcile/reason",
+		"render/crossplane", "render/manifest",
+	},
 	"reconcile/report": {
-		"reconcile/approval", "reconcile/diff", "reconcile/facts", "reconcile/inventory", "reconcile/plan", "reconcile/reason",
+		"reconcile/approval", "reconcile/diff", "reconcile/facts", "reconcile/inventory", "reconcile/legible", "reconcile/plan", "reconcile/reason", "reconcile/words",
 		"render", "render/activation", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest",
 	},
 	"reconcile/engine": {},
@@ -108,7 +113,7 @@ var mayImport = map[string][]string{
 		"render/crossplane", "render/manifest",
 	},
 	"reconcile": {
-		"reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/draft", "reconcile/engine", "reconcile/facts", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/report", "reconcile/rounds",
+		"reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/draft", "reconcile/engine", "reconcile/facts", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/report", "reconcile/rounds", "reconcile/words",
 		"render", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest", "render/packages",
 	},
 	"reconcile/upgrade": {
@@ -124,7 +129,7 @@ var mayImport = map[string][]string{
 	"reconcile/git":         {"reconcile/disk", "reconcile/engine", "reconcile/git/remote", "reconcile/git/signing", "reconcile/network", "reconcile/scratch", "render"},
 	"reconcile/git/remote":  {"reconcile/network"},
 	"reconcile/git/signing": {},
-	"reconcile/registry":    {"reconcile/disk", "reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
+	"reconcile/registry":    {"reconcile/disk", "reconcile/legible", "reconcile/network", "reconcile/scratch", "render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages", "render/xpkg"},
 	"reconcile/artifact":    {"reconcile/disk", "reconcile/network", "reconcile/scratch", "render"},
 	"reconcile/memo":        {},
 	"reconcile/cluster": {
@@ -132,7 +137,7 @@ var mayImport = map[string][]string{
 		"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages",
 	},
 	"reconcile/cluster/api": {
-		"reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/intern", "reconcile/inventory", "reconcile/ownership", "reconcile/plan", "reconcile/reason",
+		"reconcile/diff", "reconcile/engine", "reconcile/facts", "reconcile/intern", "reconcile/inventory", "reconcile/legible", "reconcile/ownership", "reconcile/plan", "reconcile/reason",
 		"render", "render/manifest",
 	},
 	"reconcile/cluster/store": {
@@ -158,7 +163,7 @@ var mayImport = map[string][]string{
 		"reconcile/cluster/api", "reconcile/cluster/established", "reconcile/cluster/store", "reconcile/engine", "reconcile/inventory",
 		"render", "render/manifest",
 	},
-	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/network", "reconcile/preflight", "reconcile/report"},
+	"reconcile/forge":   {"reconcile/approval", "reconcile/inventory", "reconcile/legible", "reconcile/network", "reconcile/preflight", "reconcile/report"},
 	"reconcile/board":   {"reconcile/inventory", "reconcile/report"},
 	"reconcile/outbox":  {"reconcile/engine", "reconcile/intern", "reconcile/report"},
 	"reconcile/metrics": {"reconcile/report"},
@@ -170,11 +175,11 @@ var mayImport = map[string][]string{
 	"reconcile/target": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/artifact", "reconcile/audit", "reconcile/board", "reconcile/cluster", "reconcile/diff", "reconcile/disk", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard", "reconcile/health",
 		"reconcile/impact", "reconcile/install", "reconcile/inventory", "reconcile/memo", "reconcile/network",
-		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "render/...",
+		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "reconcile/words", "render/...",
 	},
 	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/audit", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},
 	"reconcile/controller": {
-		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/engine", "reconcile/facts", "reconcile/fleet", "reconcile/intern", "reconcile/inventory", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
+		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/audit", "reconcile/cluster", "reconcile/engine", "reconcile/facts", "reconcile/fleet", "reconcile/intern", "reconcile/inventory", "reconcile/legible", "reconcile/metrics", "reconcile/plan", "reconcile/reason", "reconcile/report", "reconcile/target",
 		"render", "render/schema",
 	},
 	"reconcile/install": {"render/crossplane", "render/schema"},
@@ -183,8 +188,8 @@ var mayImport = map[string][]string{
 
 // pure packages take values and return values.
 var pure = []string{
-	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/fit", "reconcile/guard", "reconcile/health", "reconcile/impact", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/ownership",
-	"reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/record", "reconcile/report", "reconcile/rounds",
+	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/fit", "reconcile/guard", "reconcile/health", "reconcile/impact", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/legible", "reconcile/ownership",
+	"reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/record", "reconcile/report", "reconcile/rounds", "reconcile/words",
 }
 
 // impure lists what a pure package must not import: clock, disk, network, logger, ambient state, and cluster clients. fs.FS and

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/examples"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/install"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -190,7 +190,7 @@ func (t *terminal) installer(in *clusterFlags) (install.Run, error) {
 	if err != nil {
 		return install.Run{}, err
 	}
-	to, err := cluster.NewInstaller(config, report.Words)
+	to, err := cluster.NewInstaller(config, words.Of)
 	return install.Run{
 		Cluster: to,
 		Say:     func(done, object string) { fmt.Fprintln(t.out, printable(done+" "+object)) },

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// core lists the packages that build reasons. Package report turns them into sentences.
+// core lists the packages that build reasons. Package words turns them into sentences.
 var core = []string{"reconcile/baseline", "reconcile/fit", "reconcile/guard", "reconcile/installed", "reconcile/plan", "reconcile/facts", "reconcile/demand", "reconcile/record", "reconcile/draft", "reconcile/rounds", "reconcile/reason"}
 
 // mayHaveSentences lists the functions of the core that may build or search sentences, and why.
@@ -40,7 +40,7 @@ func TestReasonsAreValues(t *testing.T) {
 		for _, s := range found {
 			used[s.in] = true
 			if mayHaveSentences[s.in] == "" {
-				t.Errorf("%s:%d: %s: %s; use a plan.Reason, and word it in reconcile/report/words.go", f.path, s.line, s.in, s.what)
+				t.Errorf("%s:%d: %s: %s; use a plan.Reason, and word it in reconcile/words/words.go", f.path, s.line, s.in, s.what)
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -249,7 +250,7 @@ func conditionOf(id manifest.ID, e inventory.Entry, seen facts.Observed, served 
 
 // deletionOf describes the deletion of an object.
 func deletionOf(e inventory.Entry, live *metav1.PartialObjectMetadata) string {
-	why := report.Words(facts.WhyDeleting(live))
+	why := words.Of(facts.WhyDeleting(live))
 	if e.RemovedBy != "" {
 		why += fmt.Sprintf("; commit %.12s removed the object", e.RemovedBy)
 	}

@@ -10,10 +10,10 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"unicode"
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/legible"
 
 	"github.com/go-logr/logr"
 	"github.com/lmittmann/tint"
@@ -133,14 +133,11 @@ func (t *terminal) paint(s, colour string) string {
 	return colour + s + plain
 }
 
-// isInvisible reports whether a character is a control character or an invisible one, such as a bidirectional mark.
-func isInvisible(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }
-
 // printable removes the characters with which a commit or a server could manipulate a terminal or a page: control characters, and
 // invisible ones such as bidirectional marks.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && isInvisible(r) {
+		if r != '\n' && r != '\t' && legible.Invisible(r) {
 			return -1
 		}
 		return r
@@ -152,12 +149,7 @@ const maxLogged = 8 << 10
 
 // loggable makes the text of a log attribute printable and limits its length.
 func loggable(_ []string, a slog.Attr) slog.Attr {
-	text := func(s string) string {
-		if s = printable(s); len(s) > maxLogged {
-			s = strings.ToValidUTF8(s[:maxLogged], "") + "…"
-		}
-		return s
-	}
+	text := func(s string) string { return legible.Cut(printable(s), maxLogged) }
 	switch v := a.Value.Any().(type) {
 	case string:
 		a.Value = slog.StringValue(text(v))

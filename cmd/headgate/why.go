@@ -16,6 +16,7 @@ import (
 	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -179,7 +180,7 @@ func left(ctx context.Context, r reconcile.Reconciler, want render.Desired, name
 		if e.Left != nil && e.Name != s.ID.Name {
 			return e, fmt.Errorf("%w; %q matches several definitions that %s still owns; name one of them: %s, %s", missing, name, p.Sync, e.Name, s.ID.Name)
 		}
-		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: report.Words(s.Reason), Code: s.Reason.Code}
+		e.Name, e.Left = s.ID.Name, &leftover{Sync: p.Sync, Action: s.Action, Guard: s.Guard, Reason: words.Of(s.Reason), Code: s.Reason.Code}
 	}
 	if e.Left == nil {
 		return e, fmt.Errorf("%w; nor does %s own anything of that name", missing, p.Sync)
@@ -318,7 +319,7 @@ func lookAt(ctx context.Context, r reconcile.Reconciler, want render.Desired, na
 		case is.Open:
 		case is.Err != nil:
 			why := reason.Of(is.Err)
-			found[i].Note, found[i].Code = report.Words(why), why.Code
+			found[i].Note, found[i].Code = words.Of(why), why.Code
 		default:
 			found[i].InUse = &a.Count
 		}

@@ -12,6 +12,8 @@ import (
 	"go.yaml.in/yaml/v2"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"headgate.dev/headgate/reconcile/legible"
 )
 
 // A form describes how to write a sequence of objects, with sorted keys.
@@ -30,12 +32,12 @@ var (
 // characters and invisible ones are escaped.
 func escapedJSON(v any) ([]byte, error) {
 	plain, err := json.Marshal(v)
-	if err != nil || !bytes.ContainsFunc(plain, isInvisible) {
+	if err != nil || !bytes.ContainsFunc(plain, legible.Invisible) {
 		return plain, err
 	}
 	var b bytes.Buffer
 	for _, r := range string(plain) {
-		if !isInvisible(r) {
+		if !legible.Invisible(r) {
 			b.WriteRune(r)
 			continue
 		}

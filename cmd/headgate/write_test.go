@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"headgate.dev/headgate/reconcile/legible"
 )
 
 // A manifest that a user applies keeps its values, and a terminal that shows it does not obey them.
@@ -17,7 +19,7 @@ func TestEscapedJSON(t *testing.T) {
 	if err := json.Unmarshal(b, &back); err != nil || back["k"] != value {
 		t.Errorf("%v: %s", err, b)
 	}
-	if strings.ContainsFunc(string(b), isInvisible) || !strings.Contains(string(b), "é") {
+	if strings.ContainsFunc(string(b), legible.Invisible) || !strings.Contains(string(b), "é") {
 		t.Errorf("%q", b)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/cluster/api"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -74,7 +74,7 @@ func TestConflictIsNamed(t *testing.T) {
 			if _, ok := errors.AsType[*api.ConflictError](o.Err); !ok {
 				t.Errorf("%s\ngot %T %v", reason, o.Err, o.Err)
 			}
-			text = report.ErrorWords(o.Err)
+			text = words.OfError(o.Err)
 		}
 		texts = append(texts, o.ID.Name+": "+text)
 	}

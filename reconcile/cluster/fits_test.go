@@ -17,7 +17,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/rest"
@@ -97,8 +97,8 @@ func TestObjectsDecide(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := answered(t, c, seen).Steps[0]
-			if (s.Action == plan.Hold) != tc.held || !strings.Contains(report.Words(s.Reason), tc.want) {
-				t.Errorf("%s\n%s: %s, want %q", tc.reason, s.Action, report.Words(s.Reason), tc.want)
+			if (s.Action == plan.Hold) != tc.held || !strings.Contains(words.Of(s.Reason), tc.want) {
+				t.Errorf("%s\n%s: %s, want %q", tc.reason, s.Action, words.Of(s.Reason), tc.want)
 			}
 		})
 	}

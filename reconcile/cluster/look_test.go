@@ -16,7 +16,7 @@ import (
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -479,7 +479,7 @@ func TestLookIntoTheDark(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if len(p.Effects) != 1 || p.Effects[0].State != plan.Broken || !strings.Contains(report.Words(p.Effects[0].Reason), "it is not known whether Bucket."+w.group+" is served") {
+		if len(p.Effects) != 1 || p.Effects[0].State != plan.Broken || !strings.Contains(words.Of(p.Effects[0].Reason), "it is not known whether Bucket."+w.group+" is served") {
 			return fmt.Errorf("want an effect about the unknown part, got %v", p.Effects)
 		}
 		return nil

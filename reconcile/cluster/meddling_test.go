@@ -20,7 +20,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -71,7 +71,7 @@ func carried(t *testing.T, c *cluster.Cluster, p plan.Plan, name string) string 
 		case o.Err == nil:
 			return ""
 		default:
-			return report.ErrorWords(o.Err)
+			return words.OfError(o.Err)
 		}
 	}
 	t.Fatalf("no outcome for %s: %v", name, actions(p))
@@ -389,7 +389,7 @@ func TestHiddenUnlessRead(t *testing.T) {
 			why := ""
 			for _, s := range p.Steps {
 				if s.ID == north && errors.Is(s.Err, reason.ErrUnserved) {
-					why = report.ErrorWords(s.Err)
+					why = words.OfError(s.Err)
 				}
 			}
 			if gone := slices.Contains(p.Gone, north); gone != (tc.keeps == "") || !strings.Contains(why, tc.keeps) {

@@ -18,6 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -282,7 +283,7 @@ func TestHiddenKind(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(done) != 1 || done[0].ID != north || !errors.Is(done[0].Err, reason.ErrUnserved) || !strings.Contains(report.ErrorWords(done[0].Err), "the CRD regions."+w.group+" exists and is not served: no version of it has served: true") {
+		if len(done) != 1 || done[0].ID != north || !errors.Is(done[0].Err, reason.ErrUnserved) || !strings.Contains(words.OfError(done[0].Err), "the CRD regions."+w.group+" exists and is not served: no version of it has served: true") {
 			t.Errorf("%s: the object fails and the CRD is named, got %v", what, done)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -104,7 +104,7 @@ func TestPoliciesAreReadAgainBeforeAPackage(t *testing.T) {
 			if crossplane.IsPackage(o.ID) {
 				output = "<nil>"
 				if o.Err != nil {
-					output = report.ErrorWords(o.Err)
+					output = words.OfError(o.Err)
 				}
 			}
 		}

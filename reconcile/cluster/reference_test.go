@@ -7,7 +7,7 @@ import (
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -77,7 +77,7 @@ func TestReferences(t *testing.T) {
 	p = planned(t, c, commit)
 	waits := ""
 	for _, s := range p.Steps {
-		waits += report.Awaited(s)
+		waits += words.Awaited(s)
 	}
 	if p.Writes() || !strings.Contains(waits, "the field .status.number of the Project "+space+"/shop, which is neither in this commit nor in the cluster") {
 		t.Errorf("A copied field stays while its source is gone: %v, waits for %q", actions(p), waits)
@@ -124,7 +124,7 @@ func TestReferencesToSecrets(t *testing.T) {
 	failed := ""
 	for _, o := range done {
 		if o.Err != nil {
-			failed += o.ID.Name + ": " + report.ErrorWords(o.Err)
+			failed += o.ID.Name + ": " + words.OfError(o.Err)
 		}
 	}
 	if !strings.HasPrefix(failed, "no-text: ") || !strings.Contains(failed, "it is not text") {

@@ -16,7 +16,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -109,13 +109,13 @@ func TestRefusedObjects(t *testing.T) {
 	texts := map[string]string{}
 	for _, s := range p.Steps {
 		for _, why := range s.Waits {
-			texts[s.ID.Name] += report.Words(why)
+			texts[s.ID.Name] += words.Of(why)
 		}
 	}
 	for _, o := range done {
-		texts[o.ID.Name] = report.Words(o.NotReady)
+		texts[o.ID.Name] = words.Of(o.NotReady)
 		if o.Err != nil {
-			texts[o.ID.Name] = report.ErrorWords(o.Err)
+			texts[o.ID.Name] = words.OfError(o.Err)
 		}
 	}
 	for name, parts := range map[string][]string{

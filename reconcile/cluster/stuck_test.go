@@ -16,7 +16,7 @@ import (
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 
 	"github.com/google/go-cmp/cmp"
@@ -64,9 +64,9 @@ func webhook(name, url, space string) *unstructured.Unstructured {
 func outcomes(done []plan.Outcome) map[string]string {
 	texts := map[string]string{}
 	for _, o := range done {
-		texts[o.ID.Name] = report.Words(o.NotReady)
+		texts[o.ID.Name] = words.Of(o.NotReady)
 		if o.Err != nil {
-			texts[o.ID.Name] = report.ErrorWords(o.Err)
+			texts[o.ID.Name] = words.OfError(o.Err)
 		}
 	}
 	return texts

@@ -11,7 +11,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 
 	"github.com/google/go-cmp/cmp"
 	rbac "k8s.io/api/rbac/v1"
@@ -104,7 +104,7 @@ func TestForbiddenWrites(t *testing.T) {
 	}
 	refused := map[string]bool{}
 	for _, o := range done {
-		refused[o.ID.Kind] = o.Err != nil && strings.Contains(report.ErrorWords(o.Err), `not allowed to patch ConfigMap `+space+`/a (RBAC: grant the verb "patch")`)
+		refused[o.ID.Kind] = o.Err != nil && strings.Contains(words.OfError(o.Err), `not allowed to patch ConfigMap `+space+`/a (RBAC: grant the verb "patch")`)
 	}
 	if diff := cmp.Diff(map[string]bool{"Namespace": false, "ConfigMap": true}, refused); diff != "" {
 		t.Errorf("A forbidden write is the outcome of its object.\nrefused (-want +got):\n%s", diff)
@@ -131,9 +131,9 @@ func TestTroubleWithOneObject(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, o := range done {
-		got[o.ID.Name] = report.Words(o.NotReady)
+		got[o.ID.Name] = words.Of(o.NotReady)
 		if o.Err != nil {
-			got[o.ID.Name] = report.ErrorWords(o.Err)
+			got[o.ID.Name] = words.OfError(o.Err)
 		}
 	}
 	for name, part := range map[string]string{
@@ -169,7 +169,7 @@ func TestServedIsHeardNotRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := done[len(done)-1]; !strings.Contains(report.Words(last.NotReady), "NamesAccepted is False") {
+	if last := done[len(done)-1]; !strings.Contains(words.Of(last.NotReady), "NamesAccepted is False") {
 		t.Errorf("want the reason that was heard, got %q", last.NotReady)
 	}
 	reads := slices.DeleteFunc(w.requests.Log(), func(request string) bool {
@@ -200,7 +200,7 @@ func TestNotReady(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range done {
-		if o.ID.Name == "north" && (o.Err != nil || !strings.Contains(report.Words(o.NotReady), "the bucket is being made")) {
+		if o.ID.Name == "north" && (o.Err != nil || !strings.Contains(words.Of(o.NotReady), "the bucket is being made")) {
 			t.Errorf("An applied object that is not ready has a reason, got %q, %v", o.NotReady, o.Err)
 		}
 	}
@@ -235,7 +235,7 @@ func TestNotReady(t *testing.T) {
 		}
 		for _, o := range done {
 			if o.ID.Name == "north" {
-				return report.Words(o.NotReady), time.Since(begun)
+				return words.Of(o.NotReady), time.Since(begun)
 			}
 		}
 		return "", time.Since(begun)

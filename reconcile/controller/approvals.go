@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/audit"
 	"headgate.dev/headgate/reconcile/inventory"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/target"
 
 	admission "k8s.io/api/admissionregistration/v1"
@@ -98,7 +98,7 @@ func entries(annotation string) []v1alpha1.GivenApproval {
 		}
 		one := v1alpha1.ApprovalsIn(text)
 		if len(one) != 1 || one[0].String() != text {
-			one = []v1alpha1.GivenApproval{{Digest: report.Short(text, v1alpha1.LongestName)}}
+			one = []v1alpha1.GivenApproval{{Digest: legible.Short(text, v1alpha1.LongestName)}}
 		}
 		all = append(all, one[0])
 	}

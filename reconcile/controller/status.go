@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
@@ -161,7 +162,7 @@ func applied(r report.Report) bool {
 func (s *change) ready(r report.Report) {
 	state, why, message := readiness(r)
 	if problem := r.FirstProblem(); state == metav1.ConditionFalse && problem != "" {
-		message = report.Short(message, v1alpha1.LongestName) + "; " + problem
+		message = legible.Short(message, v1alpha1.LongestName) + "; " + problem
 	}
 	s.setLong(v1alpha1.ConditionReady, state, why, message, 2*v1alpha1.LongestMessage)
 	if again := reconciling(state, why); again != "" {
@@ -243,7 +244,7 @@ func (s *change) held(r report.Report) {
 	s.Holds = nil
 	for _, h := range holds[:min(len(holds), v1alpha1.MostHolds)] {
 		s.Holds = append(s.Holds, v1alpha1.HeldSteps{
-			Guard: short(h.Guard), Reason: short(h.Code), Message: report.Short(h.Reason, v1alpha1.LongestMessage), Action: h.Action, Count: h.Count,
+			Guard: short(h.Guard), Reason: short(h.Code), Message: legible.Short(h.Reason, v1alpha1.LongestMessage), Action: h.Action, Count: h.Count,
 			Objects: shorts(h.Objects, len(h.Objects)), Digest: h.Digest, UpTo: h.UpTo, Since: h.Since, Revision: short(h.Commit),
 		})
 	}
@@ -282,7 +283,7 @@ func heldMessage(all int, holds []v1alpha1.HeldSteps, of inventory.Sync) string 
 		return message
 	}
 	line := approval.Line(holds[i].Digest, holds[i].UpTo)
-	return report.Short(message, v1alpha1.LongestMessage) + fmt.Sprintf("; to approve: headgate approve sync %[1]s -n %[2]s '%[3]s', or kubectl annotate sync %[1]s -n %[2]s --overwrite %[4]s='%[3]s by USER at TIME'",
+	return legible.Short(message, v1alpha1.LongestMessage) + fmt.Sprintf("; to approve: headgate approve sync %[1]s -n %[2]s '%[3]s', or kubectl annotate sync %[1]s -n %[2]s --overwrite %[4]s='%[3]s by USER at TIME'",
 		of.Name, of.Namespace, line, v1alpha1.ApproveAnnotation)
 }
 
@@ -339,7 +340,7 @@ func activeBy(all []report.Definition) []v1alpha1.PolicyActivation {
 // remember adds a pass that changed something or had another result than the last one.
 func (s *change) remember(p inventory.Past) {
 	next := v1alpha1.PastPass{
-		Ended: s.now, Took: p.Took, Revision: short(p.Revision), Result: resultOf(p), Message: report.Short(p.Said, v1alpha1.LongestMessage),
+		Ended: s.now, Took: p.Took, Revision: short(p.Revision), Result: resultOf(p), Message: legible.Short(p.Said, v1alpha1.LongestMessage),
 		Created: p.Created, Updated: p.Updated, Pruned: p.Pruned + p.Deleting, Released: p.Released, Held: p.Held, Failed: p.Failed,
 	}
 	if n := len(s.Passes); n > 0 && !p.Changed() && sameResult(s.Passes[n-1], next) {
@@ -369,7 +370,7 @@ func (s *change) set(condition string, status metav1.ConditionStatus, why, messa
 
 func (s *change) setLong(condition string, status metav1.ConditionStatus, why, message string, most int) {
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: condition, Status: status, Reason: why, Message: report.Short(message, most), ObservedGeneration: s.generation, LastTransitionTime: s.now,
+		Type: condition, Status: status, Reason: why, Message: legible.Short(message, most), ObservedGeneration: s.generation, LastTransitionTime: s.now,
 	})
 }
 
@@ -377,7 +378,7 @@ func (s *change) setLong(condition string, status metav1.ConditionStatus, why, m
 func (s *change) without(condition string) { meta.RemoveStatusCondition(&s.Conditions, condition) }
 
 // short returns a text that is short enough for a status.
-func short(text string) string { return report.Short(text, v1alpha1.LongestName) }
+func short(text string) string { return legible.Short(text, v1alpha1.LongestName) }
 
 // shorts returns the first texts.
 func shorts(texts []string, most int) []string {

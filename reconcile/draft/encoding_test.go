@@ -14,7 +14,7 @@ import (
 	"headgate.dev/headgate/reconcile/jsonpath"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -112,7 +112,7 @@ func TestCopiedBytes(t *testing.T) {
 					continue
 				}
 				if tc.problem != "" {
-					if s.Err == nil || !strings.Contains(report.ErrorWords(s.Err), tc.problem) {
+					if s.Err == nil || !strings.Contains(words.OfError(s.Err), tc.problem) {
 						t.Errorf("%s\n%s %v, want an error with %q", tc.reason, s.Action, s.Err, tc.problem)
 					}
 					continue

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -183,7 +183,7 @@ func TestLook(t *testing.T) {
 			}
 			var checks []check
 			for _, e := range p.Effects {
-				checks = append(checks, check{e.Would(), e.By, report.Words(e.Reason)})
+				checks = append(checks, check{e.Would(), e.By, words.Of(e.Reason)})
 				if e.Kind != plan.Apply || e.State != plan.Pending || e.On != id {
 					t.Errorf("%s\nOnly time shows whether a tool is late: %v", tc.reason, e)
 				}
@@ -299,7 +299,7 @@ func TestLookBesideCrossplane(t *testing.T) {
 	}
 	var got []string
 	for _, e := range p.Effects {
-		got = append(got, string(e.State)+" "+e.On.String()+": "+report.Words(e.Reason))
+		got = append(got, string(e.State)+" "+e.On.String()+": "+words.Of(e.Reason))
 	}
 	if diff := cmp.Diff([]string{
 		"pending ManagedResourceActivationPolicy.apiextensions.crossplane.io/storage: no tool has applied it, and its owner is not known",

@@ -13,7 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/reason"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -215,7 +215,7 @@ func TestReportDrift(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if diff := cmp.Diff(tc.want, want{s.Action, s.Would, s.Cause, report.Words(s.Reason), s.Changes()}); diff != "" {
+			if diff := cmp.Diff(tc.want, want{s.Action, s.Would, s.Cause, words.Of(s.Reason), s.Changes()}); diff != "" {
 				t.Errorf("%s\nCompute(...) (-want +got):\n%s", tc.reason, diff)
 			}
 			if s.Err != nil {
@@ -632,7 +632,7 @@ func TestFight(t *testing.T) {
 			if s.Action != tc.want {
 				t.Errorf("%s\n%s, want %s", tc.reason, s.Action, tc.want)
 			}
-			if want := "fight: rival changed data.k again 4 times after Headgate corrected it; it is left alone for a while"; tc.want == plan.Keep && report.Words(s.Reason) != want {
+			if want := "fight: rival changed data.k again 4 times after Headgate corrected it; it is left alone for a while"; tc.want == plan.Keep && words.Of(s.Reason) != want {
 				t.Errorf("%s\nreason %q, want %q", tc.reason, s.Reason, want)
 			}
 		})

@@ -10,7 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/record"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -201,12 +201,12 @@ func TestWaiting(t *testing.T) {
 			if !ok {
 				t.Fatalf("no step %s: %v", tc.step, got)
 			}
-			if !strings.Contains(report.Awaited(s), tc.waits) || (tc.waits == "") == s.Waiting() {
-				t.Errorf("%s\nwaits for %q, want %q", tc.reason, report.Awaited(s), tc.waits)
+			if !strings.Contains(words.Awaited(s), tc.waits) || (tc.waits == "") == s.Waiting() {
+				t.Errorf("%s\nwaits for %q, want %q", tc.reason, words.Awaited(s), tc.waits)
 			}
 			failure := ""
 			if s.Err != nil {
-				failure = report.ErrorWords(s.Err)
+				failure = words.OfError(s.Err)
 			}
 			if !strings.Contains(failure, tc.fails) || (tc.fails == "") != (s.Err == nil) {
 				t.Errorf("%s\nfails with %q, want %q", tc.reason, failure, tc.fails)

@@ -9,7 +9,7 @@ import (
 	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/fit"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -32,7 +32,7 @@ func TestRefused(t *testing.T) {
 		}
 		f.Add(t.Context(), &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.org/v1", "kind": "Bucket", "metadata": map[string]any{"name": name}, "spec": spec}})
 	}
-	if a, err := f.Answer(false); err != nil || a.Count != 1 || len(a.Reasons) != 1 || !strings.HasPrefix(report.Words(a.Reasons[0]), "1 of 2 are refused (spec.size: ") {
+	if a, err := f.Answer(false); err != nil || a.Count != 1 || len(a.Reasons) != 1 || !strings.HasPrefix(words.Of(a.Reasons[0]), "1 of 2 are refused (spec.size: ") {
 		t.Errorf("%+v", a)
 	}
 }
@@ -60,7 +60,7 @@ func TestTally(t *testing.T) {
 		}
 		f.Add(t.Context(), object(i, size))
 	}
-	if a, err := f.Answer(true); err != nil || a.Count != 3 || len(a.Reasons) != 1 || report.Words(a.Reasons[0]) != "3 of 214 set spec.size, which is lost, for example Bucket default/b7" {
+	if a, err := f.Answer(true); err != nil || a.Count != 3 || len(a.Reasons) != 1 || words.Of(a.Reasons[0]) != "3 of 214 set spec.size, which is lost, for example Bucket default/b7" {
 		t.Errorf("%+v", a)
 	}
 	if f, err = fit.New(after, given.Sized("region", "size"), "v1"); err != nil {

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+
+	"headgate.dev/headgate/reconcile/legible"
 )
 
 // An Event is a push, or a change of a pull request, its comments or its reviews. The zero value is any other event.
@@ -119,7 +121,7 @@ func pushOf(repositories []string, main string, refs ...string) (Event, error) {
 		return Event{}, err
 	}
 	for _, ref := range refs {
-		if !strings.HasPrefix(ref, "refs/") || strings.HasSuffix(ref, "/") || strings.ContainsFunc(ref, invisible) || strings.ContainsFunc(ref, unicode.IsSpace) {
+		if !strings.HasPrefix(ref, "refs/") || strings.HasSuffix(ref, "/") || strings.ContainsFunc(ref, legible.Invisible) || strings.ContainsFunc(ref, unicode.IsSpace) {
 			return Event{}, errors.New("the event names an invalid ref")
 		}
 	}
@@ -138,13 +140,10 @@ func eventOf(repositories []string) (Event, error) {
 	var e Event
 	for _, r := range repositories {
 		path := pathOf(r)
-		if owner, name, _ := strings.Cut(path, "/"); owner == "" || name == "" || strings.HasSuffix(name, "/") || strings.ContainsFunc(path, invisible) {
+		if owner, name, _ := strings.Cut(path, "/"); owner == "" || name == "" || strings.HasSuffix(name, "/") || strings.ContainsFunc(path, legible.Invisible) {
 			return Event{}, errors.New("the event does not name its repository")
 		}
 		e.Repositories = append(e.Repositories, path)
 	}
 	return e, nil
 }
-
-// invisible reports whether a character is invisible. No valid name contains one.
-func invisible(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }

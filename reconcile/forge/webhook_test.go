@@ -22,6 +22,7 @@ import (
 	"unicode/utf8"
 
 	"headgate.dev/headgate/fixtures/bombs"
+	"headgate.dev/headgate/reconcile/legible"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -674,7 +675,7 @@ func FuzzWebhook(f *testing.F) {
 			}
 		}
 		for _, r := range p.Repositories {
-			if !strings.Contains(r, "/") || strings.HasPrefix(r, "/") || strings.HasSuffix(r, "/") || strings.ContainsFunc(r, invisible) {
+			if !strings.Contains(r, "/") || strings.HasPrefix(r, "/") || strings.HasSuffix(r, "/") || strings.ContainsFunc(r, legible.Invisible) {
 				t.Errorf("the repository %q", r)
 			}
 		}
@@ -686,7 +687,7 @@ func FuzzWebhook(f *testing.F) {
 
 // odd reports whether a text is not a valid ref or part of a ref.
 func odd(ref string) bool {
-	return !utf8.ValidString(ref) || ref == "" || strings.HasSuffix(ref, "/") || strings.ContainsFunc(ref, invisible) || strings.ContainsFunc(ref, unicode.IsSpace)
+	return !utf8.ValidString(ref) || ref == "" || strings.HasSuffix(ref, "/") || strings.ContainsFunc(ref, legible.Invisible) || strings.ContainsFunc(ref, unicode.IsSpace)
 }
 
 // rnd returns a secret that no fuzzer can guess.

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"headgate.dev/headgate/reconcile/legible"
 )
 
 // credentials matches the credentials in a URL.
@@ -17,7 +19,7 @@ func plain(s string) string {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r), r == utf8.RuneError:
+		case legible.Invisible(r), r == utf8.RuneError:
 			return -1
 		}
 		return r

@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 
@@ -240,8 +241,5 @@ func TestAppliedByUs(t *testing.T) {
 	}
 }
 
-// Sentence and Awaited format reasons for users. Package report does this, but it imports this package.
-var (
-	Sentence func(reason.Reason) string
-	Awaited  func(plan.Step) string
-)
+// Sentence and Awaited format reasons for users.
+var Sentence, Awaited = words.Of, words.Awaited

@@ -12,7 +12,7 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/ownership"
 	"headgate.dev/headgate/reconcile/plan"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 
@@ -233,7 +233,7 @@ func TestAdoption(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := p.Steps[0]
-			if diff := cmp.Diff(tc.want, want{s.Action, s.Guard, report.Words(s.Reason)}); diff != "" {
+			if diff := cmp.Diff(tc.want, want{s.Action, s.Guard, words.Of(s.Reason)}); diff != "" {
 				t.Errorf("%s\nCompute(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})

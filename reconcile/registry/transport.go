@@ -11,10 +11,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode"
 
 	"github.com/google/go-containerregistry/pkg/v1/remote/transport"
 
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/network"
 )
 
@@ -174,7 +174,7 @@ func (b shortError) Outage() bool {
 func (b shortError) Error() string {
 	const most = 300
 	text := strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Cf, r) {
+		if legible.Invisible(r) {
 			return ' '
 		}
 		return r

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/manifest"
@@ -212,7 +213,7 @@ func WorkflowCommands(w io.Writer, r Report) error {
 		if a.Origin.Path != "" {
 			place = fmt.Sprintf("file=%s,line=%d,", property(a.Origin.Path), max(a.Origin.Line, 1))
 		}
-		fmt.Fprintf(&b, "::%s %stitle=%s::%s\n", levels[a.Severity], place, property(a.Rule), command(clean(a.Message)))
+		fmt.Fprintf(&b, "::%s %stitle=%s::%s\n", levels[a.Severity], place, property(a.Rule), command(legible.Line(a.Message)))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
@@ -224,7 +225,7 @@ func command(s string) string {
 }
 
 func property(s string) string {
-	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(command(clean(s)))
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(command(legible.Line(s)))
 }
 
 // A quality is one issue of a Code Quality report.
@@ -249,8 +250,8 @@ func CodeQuality(w io.Writer, r Report) error {
 	found := annotations(r)
 	ids := fingerprints(found)
 	for i, a := range found {
-		q := quality{Description: clean(a.Message), CheckName: a.Rule, Fingerprint: ids[i], Severity: levels[a.Severity]}
-		q.Location.Path, q.Location.Lines.Begin = cmp.Or(clean(a.Origin.Path), "."), max(a.Origin.Line, 1)
+		q := quality{Description: legible.Line(a.Message), CheckName: a.Rule, Fingerprint: ids[i], Severity: levels[a.Severity]}
+		q.Location.Path, q.Location.Lines.Begin = cmp.Or(legible.Line(a.Origin.Path), "."), max(a.Origin.Line, 1)
 		all = append(all, q)
 	}
 	return WriteJSON(w, all)

@@ -9,6 +9,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
@@ -123,7 +124,7 @@ func (c Combined) Status() Status {
 		return Status{worst.State, worst.Description + count}
 	}
 	first := alikeReports(touched)[0]
-	return Status{worst.State, fmt.Sprintf("%s: %s%s", c.Word().title(), first.sentence(plainName, clean), count)}
+	return Status{worst.State, fmt.Sprintf("%s: %s%s", c.Word().title(), first.sentence(plainName, legible.Line), count)}
 }
 
 // severity orders states.
@@ -154,7 +155,7 @@ func alikeReports(all []Report) []bundle {
 	for _, r := range all {
 		text := r.firstGrounds(mostGrounds)
 		if r.Error != "" {
-			text = clip(clean(firstLine(r.Error)), mostInPoint)
+			text = clip(legible.Line(firstLine(r.Error)), mostInPoint)
 		}
 		word := r.judgement().Word
 		i := slices.IndexFunc(bundles, func(b bundle) bool { return b.word == word && b.text == text })
@@ -308,9 +309,9 @@ func (c Combined) folds(touched []Report, room int) string {
 				titles = append(titles, "")
 				break
 			}
-			bodies, titles = append(bodies, body), append(titles, clip(clean(alikeReports([]Report{r})[0].text), mostLine))
+			bodies, titles = append(bodies, body), append(titles, clip(legible.Line(alikeReports([]Report{r})[0].text), mostLine))
 		}
-		names[body] = append(names[body], "<code>"+html.EscapeString(clean(r.Sync.Name))+"</code>")
+		names[body] = append(names[body], "<code>"+html.EscapeString(legible.Line(r.Sync.Name))+"</code>")
 	}
 	var b strings.Builder
 	for i, body := range bodies {

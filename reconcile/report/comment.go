@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
@@ -155,7 +156,7 @@ func (c comment) moved() string {
 	}
 	text := ""
 	if c.Preview.Suspended != "" {
-		text = "\n\n" + escape("The sync is "+Short(c.Preview.Suspended, mostCause)) + ". Until that ends, the merge changes nothing in the cluster."
+		text = "\n\n" + escape("The sync is "+legible.Short(c.Preview.Suspended, mostCause)) + ". Until that ends, the merge changes nothing in the cluster."
 	}
 	if c.Preview.Moved != "" {
 		text += "\n\n" + escape(capital(c.Preview.Moved)) + "."
@@ -585,7 +586,7 @@ func (s Step) lines() []string {
 	var lines []string
 	line := func(sign, path, value string) {
 		if value != "" {
-			lines = append(lines, sign+" "+clip(clean(s.brief(path)+": "+withoutWords(path, value)), mostLine))
+			lines = append(lines, sign+" "+clip(legible.Line(s.brief(path)+": "+withoutWords(path, value)), mostLine))
 		}
 	}
 	for _, change := range s.Changes {
@@ -605,7 +606,7 @@ func (c comment) difference(alike []Step, room int) string {
 		return fmt.Sprintf("\n- %s %s%s%s\n", s.shownAction(), s.called(), s.by(), c.at(s.Origin))
 	}
 	coded := func(name string) string {
-		return "<code>" + html.EscapeString(clip(clean(name), mostQuoted)) + "</code>"
+		return "<code>" + html.EscapeString(clip(legible.Line(name), mostQuoted)) + "</code>"
 	}
 	title, of := coded(s.name()), ""
 	if s.Package != "" {

@@ -16,8 +16,10 @@ import (
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -63,7 +65,7 @@ func asRuled(r Report) Report {
 			of := ruled{Guard: "g", Count: 1}
 			switch {
 			case s.Action == plan.Prune:
-				of.Code, of.Severity, of.Text = reason.DeletesObject, plan.Look, Words(reason.DeletesObject.With(s.ID))
+				of.Code, of.Severity, of.Text = reason.DeletesObject, plan.Look, words.Of(reason.DeletesObject.With(s.ID))
 			case s.Action == plan.Keep && s.active:
 				of.Code, of.Severity = reason.DropsKind, plan.Block
 			case s.Action == plan.Keep, len(s.Breaks) > 0 && !s.active:
@@ -79,10 +81,10 @@ func asRuled(r Report) Report {
 	if r.Preview != nil {
 		r.rulings = nil
 		for _, o := range r.Preview.Opens {
-			r.rulings = append(r.rulings, ruled{"g", reason.ActivatesUnnamed, plan.Look, 1, Words(reason.ActivatesUnnamed.With(o.Name))})
+			r.rulings = append(r.rulings, ruled{"g", reason.ActivatesUnnamed, plan.Look, 1, words.Of(reason.ActivatesUnnamed.With(o.Name))})
 		}
 		for _, d := range r.Preview.Leaves {
-			r.rulings = append(r.rulings, ruled{"g", reason.StaysUnnamed, plan.Look, 1, Words(reason.StaysUnnamed.With(d.Name))})
+			r.rulings = append(r.rulings, ruled{"g", reason.StaysUnnamed, plan.Look, 1, words.Of(reason.StaysUnnamed.With(d.Name))})
 		}
 	}
 	return r
@@ -432,7 +434,7 @@ func FuzzComment(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, output string) {
-		if clean(output) == "" {
+		if legible.Line(output) == "" {
 			return
 		}
 		got, want := skeleton(Comment(pull(output, 2), 1<<20)), skeleton(Comment(pull("x", 2), 1<<20))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
@@ -68,9 +69,9 @@ func TestVerdictOfUnknownRulings(t *testing.T) {
 	if err != nil || len(files) < 8 {
 		t.Fatalf("%d files of guards: %v", len(files), err)
 	}
-	for code, d := range codes(t, "../reason") {
+	for code, d := range given.Codes(t, "../reason") {
 		merges := slices.ContainsFunc([]string{"on merges", "guard used", "guard inactive", "guard dropped", "guard unjudged", "guard unread", "guards activates", "guards signatures", "guards of the phase Merge"}, func(of string) bool {
-			return strings.Contains(d.group, of)
+			return strings.Contains(d.Group, of)
 		})
 		if merges && !worded[weighed{Safe, code}] && !worded[weighed{Look, code}] && !worded[weighed{Blocked, code}] && !slices.Contains(silent, code) {
 			t.Errorf("no row of the judgement has words for %s", code)

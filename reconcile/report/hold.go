@@ -63,15 +63,6 @@ func (r Report) prunesWait() string {
 	return moreOf(n, "prune waits", "prunes wait") + ": " + why
 }
 
-// undone describes why a prune waits for creates and updates; "" if it does not.
-func undone(why reason.Reason) string {
-	format, waits := map[reason.Code]string{reason.StillFails: "%s failed%s", reason.StillHeld: "%s is held%s", reason.StillWaits: "%s waits%s"}[why.Code]
-	if !waits {
-		return ""
-	}
-	return wording{format, words[why.Code].forms}.say(why)
-}
-
 // stillHeld describes the steps that were held before the report's commit, or returns "": "1 prune still held (since 12 Nov)".
 func (r Report) stillHeld() string {
 	prunes, n := 0, 0

@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"unicode"
+
+	"headgate.dev/headgate/reconcile/legible"
 )
 
 // JSON writes a report for programs.
@@ -21,14 +22,10 @@ func WriteJSON(w io.Writer, v any) error {
 		return err
 	}
 	_, err := w.Write(bytes.Map(func(r rune) rune {
-		if r != '\n' && isInvisible(r) {
+		if r != '\n' && legible.Invisible(r) {
 			return -1
 		}
 		return r
 	}, b.Bytes()))
 	return err
 }
-
-// isInvisible reports whether a character manipulates a terminal or a page: control characters, and marks such as those for
-// direction.
-func isInvisible(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Cf, r) }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -23,7 +24,7 @@ func TestJSONIsVisible(t *testing.T) {
 		if err := write(&b); err != nil {
 			t.Fatal(err)
 		}
-		if strings.ContainsFunc(strings.ReplaceAll(b.String(), "\n", ""), isInvisible) {
+		if strings.ContainsFunc(strings.ReplaceAll(b.String(), "\n", ""), legible.Invisible) {
 			t.Errorf("%s: %q", name, b.String())
 		}
 		var v any

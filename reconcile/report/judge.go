@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -59,7 +60,7 @@ func ruledBy(rulings []plan.Ruling) []ruled {
 	var all []ruled
 	for _, r := range rulings {
 		if !r.Reason.None() {
-			all = append(all, ruled{r.Guard, r.Reason.Code, r.Severity, max(1, r.Amount.Count()), clip(Words(r.Reason), mostOfRuling)})
+			all = append(all, ruled{r.Guard, r.Reason.Code, r.Severity, max(1, r.Amount.Count()), clip(words.Of(r.Reason), mostOfRuling)})
 		}
 	}
 	return all

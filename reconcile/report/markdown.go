@@ -7,7 +7,9 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -43,7 +45,7 @@ func Markdown(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "\n### Fights: %d\n\n", len(r.Fights))
 	}
 	for _, f := range r.Fights {
-		fmt.Fprintf(&b, "- %s\n  - %s\n", code(f.ID.String()), code(describe(f)))
+		fmt.Fprintf(&b, "- %s\n  - %s\n", code(f.ID.String()), code(words.OfFight(f)))
 	}
 	section("Held", plan.Hold, false)
 	approve(&b, r, "")
@@ -160,7 +162,7 @@ func findings(b *strings.Builder, all []manifest.Finding) {
 
 // code quotes a text as inline code, so that none of it is Markdown. Its fence is longer than any run of backticks in the text.
 func code(s string) string {
-	s = clean(s)
+	s = legible.Line(s)
 	fence := strings.Repeat("`", longestRun(s, '`')+1)
 	if strings.Trim(s, "` ") != s || s == "" {
 		s = " " + s + " " // otherwise a backtick would extend the fence, and outer spaces would be dropped
@@ -172,7 +174,7 @@ func fenced(s string) string {
 	fence := strings.Repeat("`", max(3, longestRun(s, '`')+1))
 	lines := strings.Split(s, "\n")
 	for i, line := range lines {
-		lines[i] = clean(line)
+		lines[i] = legible.Line(line)
 	}
 	return fence + "\n" + strings.Join(lines, "\n") + "\n" + fence
 }
@@ -192,5 +194,5 @@ func longestRun(s string, of rune) int {
 
 // escape escapes our own text, which may contain a name.
 func escape(s string) string {
-	return strings.NewReplacer(`\`, `\\`, "<", "&lt;", ">", "&gt;", "@", "&#64;", "`", "&#96;", "*", "\\*", "_", "\\_", "[", "\\[").Replace(clean(s))
+	return strings.NewReplacer(`\`, `\\`, "<", "&lt;", ">", "&gt;", "@", "&#64;", "`", "&#96;", "*", "\\*", "_", "\\_", "[", "\\[").Replace(legible.Line(s))
 }

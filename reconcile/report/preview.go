@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/check"
@@ -194,7 +196,7 @@ func (r *Report) finds(rulings []plan.Ruling) {
 		if !is {
 			continue
 		}
-		f.Message, f.Origin = Words(of.Reason), of.At[0]
+		f.Message, f.Origin = words.Of(of.Reason), of.At[0]
 		r.Findings = append(r.Findings, f)
 		r.Preview.Owner = cmp.Or(becomes[of.Reason.Code], r.Preview.Owner)
 	}
@@ -269,7 +271,7 @@ func Repaired(sync inventory.Sync, head render.Desired, base string, why error, 
 	r.Preview = &Preview{Base: base, Repairs: true, Opens: []Opening{}, Leaves: []Definition{}}
 	r.Findings = append(r.Findings, manifest.Finding{
 		Rule: ruleBase, Severity: manifest.Note, About: manifest.About{},
-		Message: "the target cannot be rendered, so nothing was compared, and the new commit is judged alone: " + readable(why.Error()),
+		Message: "the target cannot be rendered, so nothing was compared, and the new commit is judged alone: " + legible.Text(why.Error()),
 	})
 	return r.On(nil)
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 )
 
@@ -13,17 +14,17 @@ const mostCause = 400
 func (r Report) FirstProblem() string {
 	for _, s := range r.Steps {
 		if s.Error != "" {
-			return fmt.Sprintf("%s: %s; correct the file, or what refuses the object in the cluster: each pass tries again", s.placedName(), Short(s.Error, mostCause))
+			return fmt.Sprintf("%s: %s; correct the file, or what refuses the object in the cluster: each pass tries again", s.placedName(), legible.Short(s.Error, mostCause))
 		}
 	}
 	for _, s := range r.Steps {
 		if s.NotReady != "" {
-			return fmt.Sprintf("%s: %s; look at its conditions with 'kubectl describe': each pass looks again", s.placedName(), Short(s.NotReady, mostCause))
+			return fmt.Sprintf("%s: %s; look at its conditions with 'kubectl describe': each pass looks again", s.placedName(), legible.Short(s.NotReady, mostCause))
 		}
 	}
 	for _, c := range r.Checks {
 		if c.State == plan.Broken && c.Reason != "" {
-			return fmt.Sprintf("%s: %s", Short(c.ID.String(), mostName), Short(c.Reason, mostCause))
+			return fmt.Sprintf("%s: %s", legible.Short(c.ID.String(), mostName), legible.Short(c.Reason, mostCause))
 		}
 	}
 	return ""
@@ -34,9 +35,9 @@ const mostName = 150
 
 // placedName returns the object of a step with the place that declares it.
 func (s Step) placedName() string {
-	name := Short(s.ID.String(), mostName)
+	name := legible.Short(s.ID.String(), mostName)
 	if s.Origin == nil || s.placed {
 		return name
 	}
-	return name + " (" + Short(s.Origin.String(), mostName) + ")"
+	return name + " (" + legible.Short(s.Origin.String(), mostName) + ")"
 }

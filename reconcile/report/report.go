@@ -13,8 +13,10 @@ import (
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/inventory"
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/catalogue"
@@ -189,13 +191,13 @@ type Check struct {
 func notRemoved(l plan.Leftover, at homes) manifest.Finding {
 	return manifest.Finding{
 		Rule: "fields-not-removed", Severity: manifest.Warning, Origin: l.Origin, About: manifest.About{Object: l.ID},
-		Message: fmt.Sprintf("%s left %s behind on %s, which cannot be removed: %s", strings.Join(l.Managers, ", "), manifest.Count(l.Fields, "field"), at(l.ID), Words(at.reason(l.Reason))),
+		Message: fmt.Sprintf("%s left %s behind on %s, which cannot be removed: %s", strings.Join(l.Managers, ", "), manifest.Count(l.Fields, "field"), at(l.ID), words.Of(at.reason(l.Reason))),
 	}
 }
 
 // checkOf reports a missing effect.
 func checkOf(e plan.Effect, at homes) Check {
-	return Check{ID: at(e.On), State: e.State, Reason: Words(at.reason(e.Reason)), Code: e.Reason.Code, Would: e.Would(), By: e.By, Changes: e.Changes()}
+	return Check{ID: at(e.On), State: e.State, Reason: words.Of(at.reason(e.Reason)), Code: e.Reason.Code, Would: e.Would(), By: e.By, Changes: e.Changes()}
 }
 
 // isUnapplied reports whether a check concerns an object that another tool should apply.
@@ -396,9 +398,9 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	changes, why := s.Explained()
 	begun := s.Deleting || !o.Deleting.None()
 	step := Step{
-		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: Words(why), Code: cmp.Or(s.Reason.Code, why.Code), Approved: s.Approved, Deactivates: s.Deactivates,
+		Action: s.Action, Would: s.Would, Cause: s.Cause, Guard: s.Guard, Reason: words.Of(why), Code: cmp.Or(s.Reason.Code, why.Code), Approved: s.Approved, Deactivates: s.Deactivates,
 		ID: s.ID, APIVersion: s.APIVersion, Because: s.Because,
-		Changes: changes, TakesFrom: s.TakesFrom(), WaitCodes: codesOf(s.Waits), NotReady: Words(o.NotReady), NotReadyCode: o.NotReady.Code,
+		Changes: changes, TakesFrom: s.TakesFrom(), WaitCodes: codesOf(s.Waits), NotReady: words.Of(o.NotReady), NotReadyCode: o.NotReady.Code,
 		Deleting:   s.Lingers() || s.Action == plan.Prune && begun,
 		definition: s.Definition,
 		active:     s.Serves,
@@ -406,7 +408,7 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 	}
 	if !o.Deleting.None() {
 		reason := reason.And(s.Reason, o.Deleting)
-		step.Reason, step.Code = Words(reason), reason.Code
+		step.Reason, step.Code = words.Of(reason), reason.Code
 	}
 	difference := s.Schema()
 	step.Breaks, step.Added, step.Words = difference.Breaking(), len(difference.Added), difference.OnlyWords()
@@ -424,18 +426,18 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		step.claims = append(step.claims, r.Claims...)
 	}
 	if s.Action == plan.Hold {
-		step.Undone = undone(s.Reason)
+		step.Undone = words.OfUndone(s.Reason)
 	}
-	step.Waits = Awaited(s)
+	step.Waits = words.Awaited(s)
 	if s.Needs != "" && !s.Waiting() {
 		crd := reason.AwaitsCRD.With(s.Needs)
-		step.Waits, step.WaitCodes = Words(crd), []reason.Code{crd.Code}
+		step.Waits, step.WaitCodes = words.Of(crd), []reason.Code{crd.Code}
 	}
 	if s.Origin != (manifest.Origin{}) {
 		step.Origin = &s.Origin
 	}
 	if err := cmp.Or(o.Err, s.Err); err != nil {
-		step.Error = ErrorWords(err)
+		step.Error = words.OfError(err)
 		if made, is := errors.AsType[reason.CodedError](err); is {
 			step.ErrorCode = made.Code
 			step.restated = made.Reason.Has(step.Code)
@@ -444,6 +446,15 @@ func stepOf(s plan.Step, o plan.Outcome) Step {
 		step.placed = is && placed.Origin.Path == s.Origin.Path
 	}
 	return step
+}
+
+// codesOf returns the codes of reasons.
+func codesOf(all []reason.Reason) []reason.Code {
+	var codes []reason.Code
+	for _, r := range all {
+		codes = append(codes, r.Code)
+	}
+	return codes
 }
 
 // held records when the hold of a step began, and with which commit.
@@ -552,7 +563,7 @@ func (r Report) Changes() bool {
 
 // Stop records that the pass stopped before its plan was carried out.
 func (r *Report) Stop(err error) {
-	r.Error, r.ErrorCode = readable(err.Error()), ""
+	r.Error, r.ErrorCode = legible.Text(err.Error()), ""
 	if of, is := errors.AsType[interface {
 		error
 		Code() reason.Code

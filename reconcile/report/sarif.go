@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -60,7 +61,7 @@ func SARIF(w io.Writer, r Report) error {
 	ids := fingerprints(found)
 	for i, a := range found {
 		result := sarifResult{
-			RuleID: a.Rule, Level: levels[a.Severity], Message: sarifText{clean(a.Message)},
+			RuleID: a.Rule, Level: levels[a.Severity], Message: sarifText{legible.Line(a.Message)},
 			Fingerprints: map[string]string{"headgate/v2": ids[i]},
 		}
 		if a.Origin.Path != "" {

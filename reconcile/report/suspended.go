@@ -1,8 +1,10 @@
 package report
 
+import "headgate.dev/headgate/reconcile/legible"
+
 // Suspend returns the report of a sync that writes nothing for now, and why.
 func (r Report) Suspend(why string) Report {
-	r.Suspended = clean(why)
+	r.Suspended = legible.Line(why)
 	r.Verdict = verdict(r)
 	return r
 }
@@ -10,7 +12,7 @@ func (r Report) Suspend(why string) Report {
 // Into returns the report of a pull request into a branch whose sync writes nothing for now, and why; "" if it writes.
 func (r Report) Into(suspended string) Report {
 	if r.Preview != nil {
-		r.Preview.Suspended = clean(suspended)
+		r.Preview.Suspended = legible.Line(suspended)
 	}
 	return r
 }

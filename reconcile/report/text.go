@@ -7,11 +7,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
 
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render/activation"
 	"headgate.dev/headgate/render/check"
 	"headgate.dev/headgate/render/manifest"
@@ -82,7 +83,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 	t.upgrades(&b, r.Upgrades)
 	t.openings(&b, r)
 	for _, a := range r.Used() {
-		fmt.Fprintf(&b, "%s\n", clean(a.String()))
+		fmt.Fprintf(&b, "%s\n", legible.Line(a.String()))
 	}
 	if a := r.Approval; a != nil && r.Judgement.Word != "" {
 		if r.Asks() {
@@ -94,7 +95,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 	}
 	t.checks(&b, r.Checks)
 	for _, f := range r.Fights {
-		fmt.Fprintf(&b, "%s %s\n    %s\n", t.paint("! fight ", looks[drifted].colour), clean(f.ID.String()), clean(describe(f)))
+		fmt.Fprintf(&b, "%s %s\n    %s\n", t.paint("! fight ", looks[drifted].colour), legible.Line(f.ID.String()), legible.Line(words.OfFight(f)))
 	}
 	t.findings(&b, r.Findings)
 	switch older := r.older(); {
@@ -106,7 +107,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 		fmt.Fprintf(&b, "%s (--full shows them)\n", older)
 	}
 	if r.unchecked() > 0 {
-		fmt.Fprintf(&b, "no longer checked, because the commit has no schema of them any more: %s\n", clean(strings.Join(r.Preview.Unchecked, ", ")))
+		fmt.Fprintf(&b, "no longer checked, because the commit has no schema of them any more: %s\n", legible.Line(strings.Join(r.Preview.Unchecked, ", ")))
 	}
 	for _, why := range slices.Sorted(maps.Keys(r.Skipped)) {
 		if t.Full || why.Surprises() {
@@ -116,7 +117,7 @@ func (t Text) Write(w io.Writer, r Report) error {
 	t.versions(&b, r.Preview)
 	if r.Error != "" && !t.Apart {
 		for line := range strings.SplitSeq(r.Error, "\n") {
-			fmt.Fprintf(&b, "%s\n", t.paint("error: "+clean(line), "\x1b[31m"))
+			fmt.Fprintf(&b, "%s\n", t.paint("error: "+legible.Line(line), "\x1b[31m"))
 		}
 	}
 	fmt.Fprintln(&b, r.Line())
@@ -163,7 +164,7 @@ func (t Text) openings(b *strings.Builder, r Report) {
 			most = len(g.names)
 		}
 		l := looks[plan.Create]
-		fmt.Fprintf(b, "%s %s\n    %s: %s\n", t.paint(l.glyph+" activate", l.colour), clean(g.cause()), clean(g.by.Origin.String()), clean(someOf(g.names, most)))
+		fmt.Fprintf(b, "%s %s\n    %s: %s\n", t.paint(l.glyph+" activate", l.colour), legible.Line(g.cause()), legible.Line(g.by.Origin.String()), legible.Line(someOf(g.names, most)))
 	}
 }
 
@@ -178,9 +179,9 @@ func (t Text) upgrades(b *strings.Builder, upgrades []Step) {
 		}
 		shown++
 		l := looks[s.shownAction()]
-		fmt.Fprintf(b, "%s %s\n    in %s (%s)\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.shownAction()), l.colour), clean(s.ID.String()), clean(s.Package), clean(s.Origin.String()))
+		fmt.Fprintf(b, "%s %s\n    in %s (%s)\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.shownAction()), l.colour), legible.Line(s.ID.String()), legible.Line(s.Package), legible.Line(s.Origin.String()))
 		if s.Reason != "" {
-			fmt.Fprintf(b, "    %s\n", clean(s.Reason))
+			fmt.Fprintf(b, "    %s\n", legible.Line(s.Reason))
 		}
 		t.breaks(b, merged(s.Breaks))
 		if len(s.Breaks) == 0 {
@@ -198,33 +199,33 @@ func (t Text) breaks(b *strings.Builder, changes []string) {
 			fmt.Fprintf(b, "    … and %d more (--full shows all)\n", len(changes)-i)
 			break
 		}
-		fmt.Fprintf(b, "    breaks: %s\n", clean(change))
+		fmt.Fprintf(b, "    breaks: %s\n", legible.Line(change))
 	}
 }
 
 func (t Text) step(b *strings.Builder, s Step) {
 	l := looks[s.shownAction()]
-	fmt.Fprintf(b, "%s %s\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.shownAction()), l.colour), clean(s.ID.String()))
+	fmt.Fprintf(b, "%s %s\n", t.paint(fmt.Sprintf("%s %-6s", l.glyph, s.shownAction()), l.colour), legible.Line(s.ID.String()))
 	detail := func(format string, args ...any) { fmt.Fprintf(b, "    "+format+"\n", args...) }
 	switch {
 	case s.Action == plan.Hold:
-		detail("%s held by guard %q: %s", s.Would, s.Guard, clean(s.Reason))
+		detail("%s held by guard %q: %s", s.Would, s.Guard, legible.Line(s.Reason))
 		if s.before != "" {
 			detail("%s", s.before)
 		}
 	case s.stays(), s.Deleting && s.Reason != "" && s.Error == "", s.Action == plan.Release && s.Reason != "":
-		detail("%s", clean(s.Reason))
+		detail("%s", legible.Line(s.Reason))
 	case s.Guard != "":
-		detail("kept: %s", clean(s.Reason))
+		detail("kept: %s", legible.Line(s.Reason))
 	case s.Reason != "" && !s.restated:
-		detail("note: %s", clean(s.Reason))
+		detail("note: %s", legible.Line(s.Reason))
 	}
 	if whose := s.whose(); whose != "" {
-		detail("%s", clean(whose))
+		detail("%s", legible.Line(whose))
 	}
 	if s.Action == plan.Create {
 		for _, reason := range s.Because {
-			detail("%s", clean(Because(reason)))
+			detail("%s", legible.Line(Because(reason)))
 		}
 	}
 	t.breaks(b, s.unsaidBreaks())
@@ -233,13 +234,13 @@ func (t Text) step(b *strings.Builder, s Step) {
 		detail("not reached before the pass stopped")
 	}
 	if s.Waits != "" && s.Error == "" { // the error has the same text
-		detail("waits for %s", clean(s.Waits))
+		detail("waits for %s", legible.Line(s.Waits))
 	}
 	if s.NotReady != "" {
-		detail("%s", t.paint("not ready: "+clean(s.NotReady), "\x1b[31m"))
+		detail("%s", t.paint("not ready: "+legible.Line(s.NotReady), "\x1b[31m"))
 	}
 	if s.Error != "" {
-		detail("%s", t.paint("error: "+clean(s.Error), "\x1b[31m"))
+		detail("%s", t.paint("error: "+legible.Line(s.Error), "\x1b[31m"))
 	}
 }
 
@@ -282,9 +283,9 @@ func (t Text) changes(b *strings.Builder, changes []diff.Change, whose bool) {
 		}
 		by := ""
 		if whose && c.By != "" {
-			by = fmt.Sprintf(" (%s)", clean(c.By))
+			by = fmt.Sprintf(" (%s)", legible.Line(c.By))
 		}
-		fmt.Fprintf(b, "    %s: %s → %s%s\n", clean(c.Path), t.value(c.From), t.value(c.To), by)
+		fmt.Fprintf(b, "    %s: %s → %s%s\n", legible.Line(c.Path), t.value(c.From), t.value(c.To), by)
 	}
 }
 
@@ -292,7 +293,7 @@ func (t Text) value(v string) string {
 	if v == "" {
 		return "(none)"
 	}
-	runes := []rune(clean(v))
+	runes := []rune(legible.Line(v))
 	if len(runes) > mostValue && !t.Full {
 		return string(runes[:mostValue-1]) + "…"
 	}
@@ -309,7 +310,7 @@ func (t Text) checks(b *strings.Builder, checks []Check) {
 		if c.State == plan.Broken {
 			glyph, colour = "!", "\x1b[31m"
 		}
-		fmt.Fprintf(b, "%s %s: %s\n", t.paint(fmt.Sprintf("%s %-7s", glyph, c.State), colour), clean(c.ID.String()), clean(c.Reason))
+		fmt.Fprintf(b, "%s %s: %s\n", t.paint(fmt.Sprintf("%s %-7s", glyph, c.State), colour), legible.Line(c.ID.String()), legible.Line(c.Reason))
 		t.changes(b, c.Changes, false)
 	}
 }
@@ -319,11 +320,11 @@ func (t Text) findings(b *strings.Builder, findings []manifest.Finding) {
 		colour := map[manifest.Severity]string{manifest.Error: "\x1b[31m", manifest.Warning: "\x1b[33m"}[f.Severity]
 		place := ""
 		if f.Origin.Path != "" { // findings about the cluster have no place in the commit
-			place = clean(f.Origin.String()) + ": "
+			place = legible.Line(f.Origin.String()) + ": "
 		}
-		fmt.Fprintf(b, "%s %s%s", t.paint(string(f.Severity)+":", colour), place, clean(f.Message))
+		fmt.Fprintf(b, "%s %s%s", t.paint(string(f.Severity)+":", colour), place, legible.Line(f.Message))
 		if f.Fix != "" {
-			fmt.Fprintf(b, "; %s", clean(f.Fix))
+			fmt.Fprintf(b, "; %s", legible.Line(f.Fix))
 		}
 		b.WriteByte('\n')
 	}
@@ -335,7 +336,7 @@ func (t Text) Findings(w io.Writer, found []manifest.Finding, notChecked check.O
 	t.findings(&b, found)
 	line := "Summary: " + cmp.Or(bySeverity(found), "no findings")
 	if len(notChecked) > 0 {
-		line += " · " + clean(notChecked.String())
+		line += " · " + legible.Line(notChecked.String())
 	}
 	fmt.Fprintln(&b, line)
 	_, err := io.WriteString(w, b.String())
@@ -375,16 +376,16 @@ func (r Report) counts() string {
 			parts = append(parts, fmt.Sprintf("%d %s", n, what))
 		}
 	}
-	words := []string{"to create", "to update", "to prune", "to release", "to deactivate"}
+	done := []string{"to create", "to update", "to prune", "to release", "to deactivate"}
 	if r.Applied {
-		words = []string{"created", "updated", "pruned", "released", "deactivated"}
+		done = []string{"created", "updated", "pruned", "released", "deactivated"}
 	}
-	add(c.Created, words[0])
-	add(c.Updated, words[1])
-	add(c.Pruned, words[2])
+	add(c.Created, done[0])
+	add(c.Updated, done[1])
+	add(c.Pruned, done[2])
 	add(c.Deleting, "deleting")
-	add(c.Released, words[3])
-	add(c.Deactivated, words[4])
+	add(c.Released, done[3])
+	add(c.Deactivated, done[4])
 	add(c.Reported, "drifted")
 	add(len(r.Fights), "fought over")
 	add(c.Held, "held")
@@ -408,7 +409,7 @@ func (r Report) counts() string {
 	}
 	line := strings.Join(parts, ", ")
 	if r.Judgement.Word != "" && r.Error == "" {
-		line = fmt.Sprintf("%s: %s · %s", r.Judgement.Word, clean(r.grounds()), line)
+		line = fmt.Sprintf("%s: %s · %s", r.Judgement.Word, legible.Line(r.grounds()), line)
 	} else if r.Judgement.Word != "" {
 		line = fmt.Sprintf("%s: %s", r.Judgement.Word, line)
 	}
@@ -416,56 +417,10 @@ func (r Report) counts() string {
 		line += " · " + c.String()
 	}
 	if len(r.NotChecked) > 0 {
-		line += " · " + clean(r.NotChecked.String())
+		line += " · " + legible.Line(r.NotChecked.String())
 	}
 	if r.Revision != "" {
 		line += " · " + r.Revision[:min(len(r.Revision), 12)]
 	}
 	return line
-}
-
-const (
-	maxLine = 4 << 10  // maximum bytes per line of an error
-	maxText = 64 << 10 // maximum bytes of all lines
-)
-
-// readable returns the text of an error or an object's status, which a server may have written. It cleans every line,
-// and limits the length for logs and comments.
-func readable(s string) string {
-	lines := strings.Split(cut(s, maxText), "\n")
-	for i, line := range lines {
-		lines[i] = cut(clean(line), maxLine)
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Short returns a text as one line of at most this many bytes, without the characters that clean removes.
-func Short(s string, most int) string {
-	const dots = len("…")
-	line := clean(strings.ToValidUTF8(s, ""))
-	if len(line) > most {
-		return cut(line, most-dots)
-	}
-	return line
-}
-
-func cut(s string, most int) string {
-	if len(s) > most {
-		s = strings.ToValidUTF8(s[:most], "") + "…"
-	}
-	return s
-}
-
-// clean removes the characters with which a commit could manipulate a terminal or a page: line breaks, escape
-// sequences, control characters and invisible ones such as direction marks.
-func clean(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', unicode.In(r, unicode.Zl, unicode.Zp):
-			return ' '
-		case isInvisible(r):
-			return -1
-		}
-		return r
-	}, s)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/reconcile/plan"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render/manifest"
 )
 
@@ -102,7 +103,7 @@ func drift(r Report) Status {
 		if n := len(r.Fights) - 1; n > 0 {
 			more = fmt.Sprintf(" and %d more", n)
 		}
-		return Status{Failure, fmt.Sprintf("fight over %s%s: %s", f.ID.Name, more, describe(f))}
+		return Status{Failure, fmt.Sprintf("fight over %s%s: %s", f.ID.Name, more, words.OfFight(f))}
 	case r.Summary.Reported > 0, r.Summary.Drifted > 0 && !r.Applied:
 	case r.Summary.Corrected > 0:
 		return Status{Success, fmt.Sprintf("%d corrected", r.Summary.Corrected)}

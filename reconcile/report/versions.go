@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
@@ -222,7 +223,7 @@ type Version struct {
 func VersionOf(version string, r Report, err error) Version {
 	v := Version{Version: version, Word: r.Judgement.Word, Text: r.firstGrounds(mostGrounds)}
 	if err != nil {
-		v = Version{Version: version, Unknown: firstLine(readable(err.Error()))}
+		v = Version{Version: version, Unknown: firstLine(legible.Text(err.Error()))}
 	}
 	return v
 }
@@ -273,6 +274,6 @@ func (t Text) versions(b *strings.Builder, of *Preview) {
 	}
 	b.WriteString("versions:\n")
 	for _, v := range of.Versions {
-		fmt.Fprintf(b, "    %-10s %s\n", clean(v.Version), clean(v.String()))
+		fmt.Fprintf(b, "    %-10s %s\n", legible.Line(v.Version), legible.Line(v.String()))
 	}
 }

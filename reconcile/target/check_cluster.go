@@ -18,7 +18,7 @@ import (
 	"headgate.dev/headgate/reconcile/install"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/preflight"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/words"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/check/kubernetes"
 	"headgate.dev/headgate/render/crossplane"
@@ -189,7 +189,7 @@ func (i *inspection) orphans(ctx context.Context) (preflight.Result, error) {
 
 // shards judges whether a controller runs the Syncs of each shard.
 func (i *inspection) shards(ctx context.Context) (preflight.Result, error) {
-	reads, err := cluster.NewInstaller(i.config, report.Words)
+	reads, err := cluster.NewInstaller(i.config, words.Of)
 	if err != nil {
 		return preflight.Result{}, err
 	}

@@ -14,6 +14,7 @@ import (
 	"unicode"
 
 	"headgate.dev/headgate/reconcile/diff"
+	"headgate.dev/headgate/reconcile/legible"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -42,19 +43,15 @@ const (
 // tidy returns the text of a server without control and invisible characters, and shortens it to maxText. Line breaks become
 // spaces.
 func tidy(text string) string {
-	text = strings.Map(func(r rune) rune {
+	return legible.Cut(strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
 			return ' '
-		case unicode.IsControl(r), unicode.Is(unicode.Cf, r):
+		case legible.Invisible(r):
 			return -1
 		}
 		return r
-	}, text)
-	if len(text) > maxText {
-		text = strings.ToValidUTF8(text[:maxText], "") + "…"
-	}
-	return text
+	}, text), maxText)
 }
 
 // concealing masks the values that a request must not reveal.

@@ -1,4 +1,5 @@
-package report
+// Package words words reasons: the core decides with codes and values, and here every code has its sentence. It is pure.
+package words
 
 import (
 	"cmp"
@@ -8,6 +9,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/diff"
 	"headgate.dev/headgate/reconcile/facts"
+	"headgate.dev/headgate/reconcile/legible"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/crossplane"
@@ -22,9 +24,9 @@ func Awaited(s plan.Step) string {
 	return text
 }
 
-// Words returns the text of a reason; "" for the zero Reason. If the values do not fit the wording of the code, the
+// Of returns the text of a reason; "" for the zero Reason. If the values do not fit the wording of the code, the
 // text begins with "%!", as in package fmt.
-func Words(r reason.Reason) string {
+func Of(r reason.Reason) string {
 	if r.None() {
 		return ""
 	}
@@ -59,18 +61,9 @@ type sentences []string
 func sentencesOf(all []reason.Reason) sentences {
 	texts := make(sentences, len(all))
 	for i, r := range all {
-		texts[i] = Words(r)
+		texts[i] = Of(r)
 	}
 	return texts
-}
-
-// codesOf returns the codes of reasons.
-func codesOf(all []reason.Reason) []reason.Code {
-	var codes []reason.Code
-	for _, r := range all {
-		codes = append(codes, r.Code)
-	}
-	return codes
 }
 
 // words holds the wording of every code.
@@ -439,18 +432,27 @@ const (
 		`kubectl patch crd %[2]s --subresource=status --type=merge -p '{"status":{"storedVersions":["%[3]s"]}}'`
 )
 
-// describe returns the text of a fight: "kubectl-edit changed data.k again 4 times …".
-func describe(f facts.Fight) string {
+// OfFight returns the text of a fight: "kubectl-edit changed data.k again 4 times …".
+func OfFight(f facts.Fight) string {
 	r := reason.FightRests.With(f.Manager, f.Path, f.Times)
 	return wording{fought, words[r.Code].forms}.say(r)
 }
 
-// ErrorWords returns the text of an error for users.
-func ErrorWords(err error) string {
-	if p, ok := errors.AsType[reason.CodedError](err); ok {
-		return Words(p.Reason)
+// OfUndone describes why a prune waits for creates and updates; "" if it does not.
+func OfUndone(why reason.Reason) string {
+	format, waits := map[reason.Code]string{reason.StillFails: "%s failed%s", reason.StillHeld: "%s is held%s", reason.StillWaits: "%s waits%s"}[why.Code]
+	if !waits {
+		return ""
 	}
-	return readable(err.Error())
+	return wording{format, words[why.Code].forms}.say(why)
+}
+
+// OfError returns the text of an error for users.
+func OfError(err error) string {
+	if p, ok := errors.AsType[reason.CodedError](err); ok {
+		return Of(p.Reason)
+	}
+	return legible.Text(err.Error())
 }
 
 // A wording inserts every value of a reason into a format, each with its own form.
@@ -479,14 +481,14 @@ func awaited(value any) (string, bool) {
 // text formats a string.
 func text(value any) (string, bool) {
 	s, fits := value.(string)
-	return readable(s), fits
+	return legible.Text(s), fits
 }
 
 // textOr formats a string that may be missing.
 func textOr(otherwise string) form {
 	return func(value any) (string, bool) {
 		s, fits := value.(string)
-		return cmp.Or(readable(s), otherwise), fits
+		return cmp.Or(legible.Text(s), otherwise), fits
 	}
 }
 
@@ -540,7 +542,7 @@ func keeper(value any) (string, bool) {
 	case plan.UnknownManager:
 		return "another writer changed it, so it stays", fits
 	default:
-		return readable(manager) + " keeps it", fits
+		return legible.Text(manager) + " keeps it", fits
 	}
 }
 
@@ -583,7 +585,10 @@ func count(noun string) form {
 func exist(noun string) form {
 	return func(value any) (string, bool) {
 		n, fits := integer(value)
-		return moreOf(int(n), noun+" exists", noun+"s exist"), fits
+		if n == 1 {
+			return "1 " + noun + " exists", fits
+		}
+		return manifest.Count(n, noun) + " exist", fits
 	}
 }
 
@@ -611,7 +616,7 @@ func called(value any) (string, bool) {
 	case id.IsCRD(), crossplane.IsMRD(id), crossplane.IsXRD(id):
 		return id.Name, fits
 	}
-	return readable(id.Brief()), fits
+	return legible.Text(id.Brief()), fits
 }
 
 // several formats the first of several texts, and counts the others.
@@ -621,9 +626,9 @@ func several(value any) (string, bool) {
 	case n == 0:
 		return "nothing", fits
 	case n < 3:
-		return readable(strings.Join(all, " and ")), fits
+		return legible.Text(strings.Join(all, " and ")), fits
 	default:
-		return readable(fmt.Sprintf("%s and %d more", all[0], n-1)), fits
+		return legible.Text(fmt.Sprintf("%s and %d more", all[0], n-1)), fits
 	}
 }
 
@@ -645,9 +650,9 @@ func fieldChange(value any) (string, bool) {
 	}
 	from, to := strings.Trim(c.From, `"`), strings.Trim(c.To, `"`)
 	if from+to == "" || len(from) > mostOfValue || len(to) > mostOfValue {
-		return readable(path), fits
+		return legible.Text(path), fits
 	}
-	return readable(fmt.Sprintf("%s (%s → %s)", path, cmp.Or(from, "none"), cmp.Or(to, "none"))), fits
+	return legible.Text(fmt.Sprintf("%s (%s → %s)", path, cmp.Or(from, "none"), cmp.Or(to, "none"))), fits
 }
 
 // moreFields counts further fields.
@@ -656,7 +661,7 @@ func moreFields(value any) (string, bool) {
 	if n == 0 {
 		return "", fits
 	}
-	return " and " + moreOf(int(n), "more field", "more fields"), fits
+	return " and " + manifest.Count(n, "more field"), fits
 }
 
 // versionText formats a version, of which a digest is too long to read.
@@ -665,13 +670,13 @@ func versionText(value any) (string, bool) {
 	if crossplane.IsDigest(s) {
 		s = s[:len("sha256:")+12]
 	}
-	return cmp.Or(readable(s), "an unknown version"), fits
+	return cmp.Or(legible.Text(s), "an unknown version"), fits
 }
 
 // imageName formats the reference of an image by its last part.
 func imageName(value any) (string, bool) {
 	s, fits := value.(string)
-	return readable(crossplane.ImageName(s)), fits
+	return legible.Text(crossplane.ImageName(s)), fits
 }
 
 // brief formats an object for use after an article.

@@ -1,19 +1,16 @@
-package report
+package words
 
 import (
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
+	"headgate.dev/headgate/fixtures/given"
 	"headgate.dev/headgate/fixtures/golden"
 	"headgate.dev/headgate/reconcile/reason"
 )
@@ -23,15 +20,15 @@ const documentation = "../manual"
 
 // TestEveryCodeHasWords compares the codes that the core declares with the wordings, which list all codes.
 func TestEveryCodeHasWords(t *testing.T) {
-	declared := codes(t, "../reason")
+	declared := given.Codes(t, "../reason")
 	if len(declared) < 2 {
 		t.Fatalf("found the codes %v", declared)
 	}
 	for code, d := range declared {
-		if string(code) != d.name {
-			t.Errorf("the code %s has the value %q", d.name, code)
+		if string(code) != d.Name {
+			t.Errorf("the code %s has the value %q", d.Name, code)
 		}
-		if d.comment == "" || d.group == "" {
+		if d.Comment == "" || d.Group == "" {
 			t.Errorf("the code %s has no comment on its line, or its block does not begin with %q", code, "// The codes of")
 		}
 		w, worded := words[code]
@@ -62,7 +59,7 @@ func TestEveryCodeHasWords(t *testing.T) {
 // TestCodesAreDocumented compares the pages of guards and codes with the codes. With -update it rewrites the title of each page
 // about a guard, the messages of each page, and the list of all codes.
 func TestCodesAreDocumented(t *testing.T) {
-	declared := codes(t, "../reason")
+	declared := given.Codes(t, "../reason")
 	pages, err := filepath.Glob(filepath.Join(documentation, "*", "*.md"))
 	if err != nil || len(pages) == 0 {
 		t.Fatalf("no pages: %v", err)
@@ -84,7 +81,7 @@ func TestCodesAreDocumented(t *testing.T) {
 			var b strings.Builder
 			for _, code := range slices.Sorted(maps.Keys(declared)) {
 				d := declared[code]
-				if !slices.Contains(strings.Split(about, "; "), d.group) {
+				if !slices.Contains(strings.Split(about, "; "), d.Group) {
 					continue
 				}
 				message := meaning(words[code], d)
@@ -92,7 +89,7 @@ func TestCodesAreDocumented(t *testing.T) {
 					t.Errorf("the message of %s would be read as Markdown or as a template: %s", code, message)
 				}
 				fmt.Fprintf(&b, "### %s\n\n> %s\n\n", code, message)
-				documented[d.group] = page
+				documented[d.Group] = page
 				here = append(here, fmt.Sprintf("[%s](%s#%s)", code, strings.TrimPrefix(filepath.ToSlash(page), documentation+"/"), strings.ToLower(string(code))))
 			}
 			if b.Len() == 0 {
@@ -106,8 +103,8 @@ func TestCodesAreDocumented(t *testing.T) {
 		golden.Compare(t, page, text)
 	}
 	for code, d := range declared {
-		if documented[d.group] == "" {
-			t.Errorf("no page of %s has a line <!-- begin: codes of %s -->, so %s is not documented", documentation, d.group, code)
+		if documented[d.Group] == "" {
+			t.Errorf("no page of %s has a line <!-- begin: codes of %s -->, so %s is not documented", documentation, d.Group, code)
 		}
 	}
 	index := filepath.Join(documentation, "codes.md")
@@ -138,10 +135,10 @@ func read(t *testing.T, name string) string {
 }
 
 // meaning returns the wording of a code with … for its values. If nothing else remains, it returns the code's comment.
-func meaning(w wording, d declaration) string {
+func meaning(w wording, d given.Code) string {
 	output := regexp.MustCompile(`%(\[\d\])?[sq]`).ReplaceAllString(w.format, "…")
 	if strings.Trim(output, "…,;: ()") == "" {
-		return d.comment
+		return d.Comment
 	}
 	return strings.ReplaceAll(output, "……", "… …")
 }
@@ -154,69 +151,11 @@ func TestMisfits(t *testing.T) {
 		"Many":    reason.Failed.With("a", "b"),
 		"Type":    reason.Failed.With(1),
 	} {
-		if output := Words(r); !strings.HasPrefix(output, "%!") {
+		if output := Of(r); !strings.HasPrefix(output, "%!") {
 			t.Errorf("%s: %q", name, output)
 		}
 	}
-	if output := Words(reason.Both.With(reason.Failed.With("this"), reason.Failed.With("that"))); output != "this; that" {
-		t.Errorf("Words(both) = %q", output)
+	if output := Of(reason.Both.With(reason.Failed.With("this"), reason.Failed.With("that"))); output != "this; that" {
+		t.Errorf("Of(both) = %q", output)
 	}
-}
-
-// A declaration describes how a package declares a code.
-type declaration struct {
-	name    string
-	comment string // behind it
-	group   string // comment on the block of the declaration
-}
-
-// codes returns the constants of type Code in the packages of some directories, by value.
-func codes(t *testing.T, directories ...string) map[reason.Code]declaration {
-	t.Helper()
-	found := map[reason.Code]declaration{}
-	for _, dir := range directories {
-		files, err := filepath.Glob(filepath.Join(dir, "*.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, file := range files {
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution|parser.ParseComments)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, d := range parsed.Decls {
-				block, is := d.(*ast.GenDecl)
-				if !is {
-					continue
-				}
-				group, _, _ := strings.Cut(block.Doc.Text(), ".")
-				group, _ = strings.CutPrefix(group, "The codes of ")
-				for _, s := range block.Specs {
-					spec, is := s.(*ast.ValueSpec)
-					if !is || !isCode(spec.Type) || len(spec.Values) != 1 {
-						continue
-					}
-					value, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-					if err != nil {
-						t.Fatal(err)
-					}
-					if other, twice := found[reason.Code(value)]; twice {
-						t.Errorf("%s: %s is declared twice, also as %s", file, value, other.name)
-					}
-					found[reason.Code(value)] = declaration{spec.Names[0].Name, strings.TrimSpace(spec.Comment.Text()), strings.ReplaceAll(group, "\n", " ")}
-				}
-			}
-		}
-	}
-	return found
-}
-
-func isCode(of ast.Expr) bool {
-	switch of := of.(type) {
-	case *ast.Ident:
-		return of.Name == "Code"
-	case *ast.SelectorExpr:
-		return of.Sel.Name == "Code"
-	}
-	return false
 }
