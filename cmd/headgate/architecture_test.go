@@ -97,12 +97,13 @@ var mayImport = map[string][]string{
 	},
 	"reconcile/impact":  {"render/crossplane", "render/manifest"},
 	"reconcile/legible": {},
+	"reconcile/memory":  {"render", "render/crossplane", "render/manifest"},
 	"reconcile/words": {
 		"reconcile/diff", "reconcile/facts", "reconcile/legible", "reconcile/plan", "reconcile/reason",
 		"render/crossplane", "render/manifest",
 	},
 	"reconcile/report": {
-		"reconcile/approval", "reconcile/diff", "reconcile/facts", "reconcile/inventory", "reconcile/legible", "reconcile/plan", "reconcile/reason", "reconcile/words",
+		"reconcile/approval", "reconcile/diff", "reconcile/facts", "reconcile/inventory", "reconcile/legible", "reconcile/memory", "reconcile/plan", "reconcile/reason", "reconcile/words",
 		"render", "render/activation", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest",
 	},
 	"reconcile/engine": {},
@@ -188,7 +189,7 @@ var mayImport = map[string][]string{
 
 // pure packages take values and return values.
 var pure = []string{
-	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/fit", "reconcile/guard", "reconcile/health", "reconcile/impact", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/legible", "reconcile/ownership",
+	"render/...", "reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/diff", "reconcile/draft", "reconcile/facts", "reconcile/fit", "reconcile/guard", "reconcile/health", "reconcile/impact", "reconcile/installed", "reconcile/inventory", "reconcile/jsonpath", "reconcile/legible", "reconcile/memory", "reconcile/ownership",
 	"reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/record", "reconcile/report", "reconcile/rounds", "reconcile/words",
 }
 

@@ -13,7 +13,7 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/git"
-	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/memory"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/manifest"
@@ -221,7 +221,7 @@ func costs(want render.Desired, unused []string) []unusedDefinition {
 				size = o.Size
 			}
 		}
-		all[i] = unusedDefinition{d.Name, report.Memory(map[string]report.Size{d.Name: report.Size(size)})}
+		all[i] = unusedDefinition{d.Name, memory.Of(map[string]memory.Size{d.Name: memory.Size(size)})}
 	})
 	return all
 }

@@ -17,6 +17,7 @@ import (
 	"headgate.dev/headgate/reconcile/guard"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/legible"
+	"headgate.dev/headgate/reconcile/memory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/words"
@@ -36,7 +37,7 @@ func pull(output string, of int) Report {
 	name := func(i int) string { return fmt.Sprintf("%s%d", output, i) }
 	r := Report{
 		Revision: "0123456789abcdef0123456789abcdef01234567",
-		Preview:  &Preview{Base: "fedcba9876543210fedcba9876543210fedcba98", Moved: "the target changed policies since", Memory: Cost{Before: 10 << 20, After: 13 << 20, CRDs: 4}},
+		Preview:  &Preview{Base: "fedcba9876543210fedcba9876543210fedcba98", Moved: "the target changed policies since", Memory: memory.Change{Before: 10 << 20, After: 13 << 20, CRDs: 4}},
 		Summary:  Summary{Definitions: 9, Active: 4, Pruned: of, Held: of, Updated: of},
 	}
 	r.Approval = &plan.Approval{Digest: "00", Steps: of, Guards: []plan.GuardName{"schema"}}
@@ -311,39 +312,6 @@ func TestCompared(t *testing.T) {
 	}
 }
 
-// TestCost counts all CRDs, whichever tool creates them, including retained ones.
-func TestCost(t *testing.T) {
-	desired := func(active string, objects ...render.Object) render.Desired {
-		d := render.Desired{Objects: objects}
-		for _, name := range []string{"a", "b"} {
-			d.Definitions = append(d.Definitions, render.DecidedDefinition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: name}, Active: name == active}})
-		}
-		return d
-	}
-	made := func(name string) render.Object { return render.Object{ID: id(name), Size: 1000, Definition: name} }
-	mrd := func(name string) render.Object {
-		return render.Object{ID: manifest.ID{Group: "apiextensions.crossplane.io", Kind: "ManagedResourceDefinition", Name: name}, Size: 1000, Definition: name}
-	}
-	one, two := Memory(map[string]Size{"a": 1000}), Memory(map[string]Size{"a": 1000, "b": 1000})
-	cases := map[string]struct {
-		reason        string
-		before, after render.Desired
-		stays         []Definition
-		want          Cost
-	}{
-		"Opens":      {"A new definition adds a CRD.", desired("a", made("a")), desired("b", made("a"), made("b")), nil, Cost{one, two, 2, 0}},
-		"Stays":      {"A CRD that is no longer rendered stays in the cluster, and still counts.", desired("a", made("a")), desired("b", made("b")), []Definition{{Name: "a"}}, Cost{one, two, 2, 0}},
-		"Crossplane": {"Crossplane creates CRDs only for active definitions.", desired("a", mrd("a"), mrd("b")), desired("b", mrd("a"), mrd("b")), []Definition{{Name: "a"}}, Cost{one, two, 2, 0}},
-	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, costOf(tc.before, tc.after, tc.stays)); diff != "" {
-				t.Errorf("%s\ncostOf(...) (-want +got):\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
 // TestSchemasInReport expects the breaking changes of all steps, including held ones.
 func TestSchemasInReport(t *testing.T) {
 	crd := func(fields map[string]any) *unstructured.Unstructured {
@@ -447,16 +415,4 @@ func FuzzComment(f *testing.F) {
 			t.Errorf("%q gets out of its quotes (-want +got):\n%s", output, diff)
 		}
 	})
-}
-
-// A preview loop survives a commit whose definitions cause a panic.
-func TestCostPanics(t *testing.T) {
-	defer func() {
-		if output, _ := recover().(string); output == "" {
-			t.Error("A comparison reports nothing.")
-		}
-	}()
-	nothing := render.DecidedDefinition{Decision: activation.Decision{Definition: &catalogue.Definition{Name: "a", Package: &catalogue.Package{}, Document: &manifest.Document{}}, Active: true}}
-	cost := costOf(render.Desired{}, render.Desired{Definitions: []render.DecidedDefinition{nothing}}, nil)
-	t.Errorf("It went on: %v", cost)
 }

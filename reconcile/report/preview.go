@@ -8,6 +8,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/legible"
+	"headgate.dev/headgate/reconcile/memory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/words"
@@ -21,13 +22,13 @@ import (
 
 // A Preview holds the part of a comparison's report that does not come from the plan.
 type Preview struct {
-	Base    string       `json:"base"`              // the merge base, which is the base of the comparison
-	Live    bool         `json:"live,omitempty"`    // counts come from a cluster
-	Repairs bool         `json:"repairs,omitempty"` // this commit can be rendered but its base cannot, so nothing was compared
-	Moved   string       `json:"moved,omitempty"`   // relevant changes of the target branch since the merge base
-	Opens   []Opening    `json:"opens"`             // definitions that become active
-	Leaves  []Definition `json:"leaves"`            // definitions that nothing activates any more, but that remain active
-	Memory  Cost         `json:"memory"`            // memory of an API server
+	Base    string        `json:"base"`              // the merge base, which is the base of the comparison
+	Live    bool          `json:"live,omitempty"`    // counts come from a cluster
+	Repairs bool          `json:"repairs,omitempty"` // this commit can be rendered but its base cannot, so nothing was compared
+	Moved   string        `json:"moved,omitempty"`   // relevant changes of the target branch since the merge base
+	Opens   []Opening     `json:"opens"`             // definitions that become active
+	Leaves  []Definition  `json:"leaves"`            // definitions that nothing activates any more, but that remain active
+	Memory  memory.Change `json:"memory"`            // memory of an API server
 
 	Uncontrolled int `json:"uncontrolled,omitempty"` // CRDs and MRDs whose controller is not the active revision of their package
 
@@ -83,11 +84,14 @@ type Comparison struct {
 // Compared reports the plan of a pull request, or of a comparison of two commits.
 func Compared(p plan.Plan, c Comparison) Report {
 	r := withPreview(p, c)
-	stays := slices.Clone(r.Preview.Leaves)
-	for _, s := range r.Dropped() {
-		stays = append(stays, Definition{Name: s.ID.Name})
+	var stays []string
+	for _, d := range r.Preview.Leaves {
+		stays = append(stays, d.Name)
 	}
-	r.Preview.Memory = costOf(c.Before, p.Want, stays)
+	for _, s := range r.Dropped() {
+		stays = append(stays, s.ID.Name)
+	}
+	r.Preview.Memory = memory.Compare(c.Before, p.Want, stays)
 	if c.Now != nil {
 		r.Preview.Moved = Moved(c.Before, *c.Now)
 	}

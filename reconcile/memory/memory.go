@@ -1,4 +1,5 @@
-package report
+// Package memory estimates the memory that an API server needs for CRDs. It is pure.
+package memory
 
 import (
 	"fmt"
@@ -10,8 +11,8 @@ import (
 	"headgate.dev/headgate/render/manifest"
 )
 
-// A Cost estimates the API server memory for the CRDs of two commits.
-type Cost struct {
+// A Change estimates the API server memory for the CRDs of two commits.
+type Change struct {
 	Before int64 `json:"before"` // in bytes
 	After  int64 `json:"after"`
 	CRDs   int   `json:"crds"` // number of CRDs after the change
@@ -19,21 +20,21 @@ type Cost struct {
 	Unknown int `json:"unknown,omitempty"` // packages, before or after the change, that could not be read: their CRDs are in no number
 }
 
-// costOf compares the CRDs of two commits. Active definitions remain active, regardless of policies.
-func costOf(before, after render.Desired, stays []Definition) Cost {
+// Compare compares the CRDs of two commits. Definitions that stay active keep their CRDs, regardless of policies.
+func Compare(before, after render.Desired, stays []string) Change {
 	was, is := sizes(before), sizes(after)
 	theirs, now := ofPackages(before, was), ofPackages(after, is)
-	if !maps.Equal(was, is) || !maps.EqualFunc(theirs, now, sameImage) { // otherwise the costs of packages are equal
+	if !maps.Equal(was, is) || !maps.EqualFunc(theirs, now, sameImage) { // otherwise the sizes of packages are equal
 		measured := map[image]Size{}
 		measure(was, theirs, measured)
 		measure(is, now, measured)
 	}
-	for _, d := range stays {
-		if size, made := was[d.Name]; made {
-			is[d.Name] = size
+	for _, name := range stays {
+		if size, made := was[name]; made {
+			is[name] = size
 		}
 	}
-	return Cost{Before: Memory(was), After: Memory(is), CRDs: len(is), Unknown: max(before.Unknown(), after.Unknown())}
+	return Change{Before: Of(was), After: Of(is), CRDs: len(is), Unknown: max(before.Unknown(), after.Unknown())}
 }
 
 // A Size is the size of a CRD as JSON, in bytes.
@@ -105,15 +106,15 @@ func measure(sizes map[string]Size, of map[string]render.DecidedDefinition, know
 // The API server memory for a CRD: a constant for serving its kind, and a factor for every byte, because the API server keeps
 // schemas decoded, as validators and as OpenAPI. `make bench` fits both to real CRDs, and validates them with others.
 const (
-	memoryPerKind = 800_000
-	memoryPerByte = 67.0
+	perKind = 800_000
+	perByte = 67.0
 )
 
-// Memory estimates the API server memory for CRDs in bytes. of holds their sizes by name.
-func Memory(of map[string]Size) int64 {
+// Of estimates the API server memory for CRDs in bytes. of holds their sizes by name.
+func Of(of map[string]Size) int64 {
 	sum := 0.0
 	for _, size := range of {
-		sum += memoryPerKind + memoryPerByte*float64(size)
+		sum += perKind + perByte*float64(size)
 	}
 	return int64(sum)
 }
@@ -123,15 +124,15 @@ const mebi = 1 << 20
 func mib(bytes int64) int64 { return (bytes + mebi/2) / mebi }
 
 // Differs reports whether the two estimates differ by at least a MiB. An estimate without the CRDs of a package does not count as one.
-func (c Cost) Differs() bool { return c.Unknown > 0 || mib(c.Before) != mib(c.After) }
+func (c Change) Differs() bool { return c.Unknown > 0 || mib(c.Before) != mib(c.After) }
 
 // Estimates reports whether the text is an estimate.
-func (c Cost) Estimates() bool { return c.Unknown == 0 }
+func (c Change) Estimates() bool { return c.Unknown == 0 }
 
 // String returns a text such as "about 24 MiB → 31 MiB (+7 MiB) for 12 CRDs".
-func (c Cost) String() string {
+func (c Change) String() string {
 	if c.Unknown > 0 {
 		return fmt.Sprintf("not known, because %s could not be read", manifest.Count(c.Unknown, "package"))
 	}
-	return fmt.Sprintf("about %d MiB → %d MiB (%+d MiB) for %s", mib(c.Before), mib(c.After), mib(c.After)-mib(c.Before), moreOf(c.CRDs, "CRD", "CRDs"))
+	return fmt.Sprintf("about %d MiB → %d MiB (%+d MiB) for %s", mib(c.Before), mib(c.After), mib(c.After)-mib(c.Before), manifest.Count(c.CRDs, "CRD"))
 }
