@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"headgate.dev/headgate/reconcile/engine"
+	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/rounds"
+	"headgate.dev/headgate/reconcile/trace"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -39,9 +41,10 @@ type Watcher interface {
 type Loop struct {
 	Reconciler Reconciler
 	Ref        string
-	Publisher  Publisher // nil publishes no reports
-	Watcher    Watcher   // if nil, the next pass finds drift
-	Untold     bool      // publishes nothing for a commit that changes nothing of the sync
+	Publisher  Publisher     // nil publishes no reports
+	Watcher    Watcher       // if nil, the next pass finds drift
+	Untold     bool          // publishes nothing for a commit that changes nothing of the sync
+	Tracer     *trace.Tracer // makes a trace of each pass; nil makes none
 	// Pushed is sent when there may be a new commit. The loop then looks for it at once. It may be nil.
 	Pushed *engine.Signal
 	// Tip returns the newest commit of a ref, also if it is in no way fit to be applied. If it is nil, each look for a commit fetches.
@@ -120,8 +123,11 @@ func (l Loop) Once(ctx context.Context) (report.Report, error) {
 	r := l.running()
 	began := time.Now()
 	r.emit(Event{Kind: Began, Because: Start})
+	ctx, span := r.traced(ctx, Start)
 	result, err := r.once(ctx)
-	r.emit(Event{Kind: Passed, Because: Start, Revision: result.Revision, Report: result, Took: time.Since(began), Err: err})
+	event := Event{Kind: Passed, Because: Start, Revision: result.Revision, Report: result, Took: time.Since(began), Err: err}
+	endTrace(span, event)
+	r.emit(event)
 	return result, err
 }
 
@@ -312,7 +318,8 @@ func (r *running) pass(ctx context.Context) {
 		return
 	}
 	r.emit(Event{Kind: Began, Because: because})
-	result, err := r.guarded(passing)
+	tracing, span := r.traced(passing, because)
+	result, err := r.guarded(tracing)
 	h, yieldTo := r.ended()
 	event := Event{Kind: Passed, Because: because, Revision: result.Revision, Report: result, Took: time.Since(began), Err: err}
 	if passing.Err() != nil && err != nil {
@@ -321,7 +328,35 @@ func (r *running) pass(ctx context.Context) {
 	} else {
 		event.Next = r.passed(because, result, err, h)
 	}
+	endTrace(span, event)
 	r.emit(event)
+}
+
+// traced begins the trace of a pass.
+func (r *running) traced(ctx context.Context, because Because) (context.Context, *trace.Span) {
+	return r.Tracer.Pass(ctx, r.Reconciler.Sync.Namespace, r.Reconciler.Sync.Name, string(because))
+}
+
+// endTrace ends the trace of a pass. A pass that was interrupted did not fail.
+func endTrace(span *trace.Span, e Event) {
+	did := e.Report.Summary
+	span.Text("result", string(e.Kind))
+	span.Text("revision", e.Revision)
+	span.Count("created", did.Created)
+	span.Count("updated", did.Updated)
+	span.Count("pruned", did.Pruned)
+	span.Count("held", did.Held)
+	span.Count("failed", did.Failed)
+	span.Count("drifted", did.Drifted)
+	switch {
+	case e.Kind == Stopped:
+		span.End(nil)
+	case e.Err == nil && did.Failed > 0:
+		span.Fail(reason.Failed)
+		span.End(nil)
+	default:
+		span.End(e.Err)
+	}
 }
 
 // begin records that a pass begins, which will check everything that has changed so far. It returns false if the loop ends.

@@ -13,6 +13,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/trace"
 	"headgate.dev/headgate/render"
 )
 
@@ -149,7 +150,7 @@ func (r *running) carry(ctx context.Context, waits func(string)) (report.Report,
 			if how, err = r.Reconciler.options(ctx); err != nil {
 				return render.Desired{Revision: in.Revision}, err
 			}
-			return renderAs(in, how)
+			return renderAs(ctx, in, how)
 		},
 		Before: func(p plan.Plan) {
 			if r.known = new(p.Applied); p.Remembers() {
@@ -273,7 +274,10 @@ func (r *running) publish(ctx context.Context, result report.Report) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWords)
 	defer cancel()
 	defer engine.PauseAfter(ctx, late)()
-	if err := engine.Caught("report", func() error { return r.Publisher.Publish(ctx, result) }); err != nil {
+	ctx, span := trace.Begin(ctx, "post")
+	err := engine.Caught("report", func() error { return r.Publisher.Publish(ctx, result) })
+	span.End(err)
+	if err != nil {
 		r.emit(Event{Kind: PublishFailed, Revision: result.Revision, Err: err})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/rounds"
+	"headgate.dev/headgate/reconcile/trace"
 	"headgate.dev/headgate/render"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -133,7 +134,7 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass rounds.
 		}
 		var done []plan.Outcome
 		if round.Sends() {
-			done, err = r.Applier.Apply(ctx, round.Send)
+			done, err = r.apply(ctx, round.Send)
 		}
 		if !pass.Begun() {
 			times.Began = metav1.Now()
@@ -165,6 +166,22 @@ func (r Reconciler) carryOut(ctx context.Context, limit *allowance, pass rounds.
 			return pass, err
 		}
 	}
+}
+
+// apply carries out the plan of a round.
+func (r Reconciler) apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error) {
+	ctx, span := trace.Begin(ctx, "apply")
+	done, err := r.Applier.Apply(ctx, p)
+	failed := 0
+	for _, o := range done {
+		if o.Err != nil {
+			failed++
+		}
+	}
+	span.Count("objects", len(done))
+	span.Count("failed", failed)
+	span.End(err)
+	return done, err
 }
 
 // pause waits for d, without a worker. It returns an error if ctx ends first.

@@ -22,6 +22,7 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/question"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/trace"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -114,7 +115,11 @@ type Reconciler struct {
 // fetch fetches a commit. A repository that does not answer holds no worker.
 func (r Reconciler) fetch(ctx context.Context, ref string) (render.Input, error) {
 	defer engine.PauseAfter(ctx, late)()
-	return r.Source.Fetch(ctx, ref)
+	ctx, span := trace.Begin(ctx, "fetch")
+	in, err := r.Source.Fetch(ctx, ref)
+	span.Text("revision", in.Revision)
+	span.End(err)
+	return in, err
 }
 
 // Render fetches and renders a commit. It returns the revision even if the commit cannot be rendered.
@@ -132,13 +137,16 @@ func (r Reconciler) render(ctx context.Context, in render.Input) (render.Desired
 	if err != nil {
 		return render.Desired{Revision: in.Revision}, err
 	}
-	return renderAs(in, how)
+	return renderAs(ctx, in, how)
 }
 
 // renderAs renders a commit. It returns the revision even if the commit cannot be rendered.
-func renderAs(in render.Input, how render.Options) (render.Desired, error) {
+func renderAs(ctx context.Context, in render.Input, how render.Options) (render.Desired, error) {
+	_, span := trace.Begin(ctx, "render")
 	want, err := render.Render(in, how)
 	want.Revision = in.Revision
+	span.Count("objects", len(want.Objects))
+	span.End(err)
 	return want, err
 }
 
@@ -180,7 +188,10 @@ func (r Reconciler) Plan(ctx context.Context, want render.Desired, place Observe
 
 // plan observes a place and computes its plan. asks selects the open questions to answer.
 func (r Reconciler) plan(ctx context.Context, want render.Desired, place Observer, asks func(plan.Plan) []question.Any) (plan.Plan, error) {
-	seen, err := place.Observe(ctx, want)
+	observing, span := trace.Begin(ctx, "observe")
+	seen, err := place.Observe(observing, want)
+	span.Count("objects", len(seen.Objects))
+	span.End(err)
 	if err != nil {
 		return plan.Plan{}, err
 	}
@@ -241,7 +252,10 @@ func (r Reconciler) answered(ctx context.Context, seen *facts.Observed, place Ob
 		if r.computes != nil {
 			r.computes()
 		}
+		_, span := trace.Begin(ctx, "plan")
 		p, err := draft.Compute(*seen, guards...)
+		span.Count("steps", len(p.Steps))
+		span.End(err)
 		if err != nil {
 			return p, err
 		}
@@ -252,7 +266,10 @@ func (r Reconciler) answered(ctx context.Context, seen *facts.Observed, place Ob
 		case round == mostRounds:
 			return plan.Plan{}, fmt.Errorf("%w after %d rounds: %s; please report this", errOpen, mostRounds, question.Text(open))
 		}
-		answers, err := r.answer(ctx, *seen, place, open)
+		asking, span := trace.Begin(ctx, "answer")
+		answers, err := r.answer(asking, *seen, place, open)
+		span.Count("questions", len(open))
+		span.End(err)
 		if err != nil {
 			return plan.Plan{}, err
 		}
@@ -368,7 +385,8 @@ func (r Reconciler) record(ctx context.Context, began time.Time, result report.R
 	if r.OnlyDeactivates || ends != "" {
 		past.Holding = nil // the pass has not checked everything
 	}
-	_ = r.Recorder.Record(ctx, past)
+	ctx, span := trace.Begin(ctx, "record")
+	span.End(r.Recorder.Record(ctx, past))
 }
 
 // grace returns Grace, or its default.

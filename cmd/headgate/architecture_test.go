@@ -114,7 +114,7 @@ var mayImport = map[string][]string{
 		"render/crossplane", "render/manifest",
 	},
 	"reconcile": {
-		"reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/draft", "reconcile/engine", "reconcile/facts", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/report", "reconcile/rounds", "reconcile/words",
+		"reconcile/approval", "reconcile/baseline", "reconcile/demand", "reconcile/draft", "reconcile/engine", "reconcile/facts", "reconcile/guard", "reconcile/inventory", "reconcile/plan", "reconcile/question", "reconcile/reason", "reconcile/report", "reconcile/rounds", "reconcile/trace", "reconcile/words",
 		"render", "render/catalogue", "render/check", "render/crossplane", "render/lint", "render/manifest", "render/packages",
 	},
 	"reconcile/upgrade": {
@@ -168,6 +168,7 @@ var mayImport = map[string][]string{
 	"reconcile/board":   {"reconcile/inventory", "reconcile/report"},
 	"reconcile/outbox":  {"reconcile/engine", "reconcile/intern", "reconcile/report"},
 	"reconcile/metrics": {"reconcile/report"},
+	"reconcile/trace":   {"reconcile/network", "reconcile/reason"},
 	"reconcile/audit":   {"reconcile/plan", "reconcile/report"},
 
 	// Only these put adapters together.
@@ -176,7 +177,7 @@ var mayImport = map[string][]string{
 	"reconcile/target": {
 		"reconcile", "reconcile/api/v1alpha1", "reconcile/approval", "reconcile/artifact", "reconcile/audit", "reconcile/board", "reconcile/cluster", "reconcile/diff", "reconcile/disk", "reconcile/engine", "reconcile/facts", "reconcile/forge", "reconcile/git", "reconcile/guard", "reconcile/health",
 		"reconcile/impact", "reconcile/install", "reconcile/inventory", "reconcile/memo", "reconcile/network",
-		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "reconcile/words", "render/...",
+		"reconcile/outbox", "reconcile/plan", "reconcile/preflight", "reconcile/question", "reconcile/reason", "reconcile/registry", "reconcile/report", "reconcile/scratch", "reconcile/trace", "reconcile/words", "render/...",
 	},
 	"reconcile/fleet": {"reconcile", "reconcile/api/v1alpha1", "reconcile/audit", "reconcile/inventory", "reconcile/metrics", "reconcile/target"},
 	"reconcile/controller": {
@@ -230,6 +231,7 @@ var livesIn = map[string][]string{
 	"k8s.io/client-go/applyconfigurations": {"render/check/kubernetes"},
 
 	"github.com/prometheus/client_golang": {"reconcile/metrics"},
+	"go.opentelemetry.io":                 {"reconcile/trace"},
 }
 
 // usesOnly lists the only libraries that a package may import, so that other programs can import it without the rest of Headgate.

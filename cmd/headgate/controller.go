@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"os/signal"
 	"slices"
@@ -133,7 +134,8 @@ time, each in a process of its own with 1 GiB of memory. The Syncs of a namespac
 same repository and clusterName have one comment and one status, headgate/CLUSTER/NAMESPACE/preview,
 or headgate/CLUSTER/preview in ` + v1alpha1.DefaultNamespace + `. The first of them by name posts, with its token.
 
-It answers GET /healthz and /readyz on --health-address, and GET /metrics on --metrics-address.`,
+It answers GET /healthz and /readyz on --health-address, and GET /metrics on --metrics-address.
+` + aboutTraces,
 		Example: `  headgate controller
   headgate controller --watch-namespace team-a`,
 		Args: takes(0, 0, "controller takes its Syncs from the cluster"),
@@ -148,7 +150,7 @@ It answers GET /healthz and /readyz on --health-address, and GET /metrics on --m
 	f.seen.addTo(cmd, ":9440", ":8080")
 	f.hooks.addTo(cmd)
 	flags.StringVar(&f.endpoints, "webhook-endpoints", "", "`name` of the EndpointSlice that gets the address of the leader, from $POD_IP (default: none)")
-	flags.StringVar(&f.pprof, "pprof-address", "", "serve profiles of the process on this `address` (default: none)")
+	flags.StringVar(&f.pprof, "pprof-address", "", "serve profiles of the process on this `address` of its own machine, such as 127.0.0.1:6060 (default: none)")
 	flags.StringVar(&f.selector, "watch-label-selector", "", "run only the Syncs whose labels match this `selector`, such as sharding.fluxcd.io/key=a (default: all)")
 	flags.StringVar(&f.account, "default-service-account", "", "`name` of the service account of Syncs that name none, in the namespace of each (default: each Sync names one)")
 	f.ceilings.addTo(cmd)
@@ -167,6 +169,9 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 	if err != nil {
 		return err
 	}
+	if host, _, err := net.SplitHostPort(f.pprof); f.pprof != "" && (err != nil || !network.IsLoopback(host)) {
+		return usagef("--pprof-address %q: must be an address of this machine, such as 127.0.0.1:6060; reach it with 'kubectl port-forward'", f.pprof)
+	}
 	shard, err := labels.Parse(f.selector)
 	if err != nil {
 		return usagef("--watch-label-selector: %v", err)
@@ -182,6 +187,8 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 	}
 	t.logRun()
 	t.saveMemory()
+	traces := tracerOfPasses(f.plain) //nolint:contextcheck // the last export outlives the context
+	defer traces.Close()              //nolint:contextcheck // the same
 	signal.Ignore(syscall.SIGHUP)
 	config, err := f.in.config()
 	if err != nil {
@@ -221,7 +228,7 @@ func (t *terminal) control(ctx context.Context, f *controllerFlags) error {
 		Around: target.Surroundings{
 			Event: func(e reconcile.Event) { measure(counts, e) }, Audit: record, Cache: f.cache.clones(), Budget: budget, Peers: &reconcile.Peers{}, PullRequests: &target.PullRequests{Tenants: true}, Hooks: hooks,
 			Own: f.home, Queue: engine.NewQueue(f.most), Remotes: new(reconcile.Remotes), Shares: &cluster.Shares{}, Boards: &target.Boards{Tenants: true}, Clones: clones, Memo: new(memo.Memory),
-			KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain,
+			KeyFiles: f.trust.keys, TrustedRoot: f.trust.root, Plain: f.plain, Tracer: traces,
 		},
 		CRD: crdOfSyncs(), Waits: waits.set,
 	})

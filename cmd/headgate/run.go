@@ -71,6 +71,7 @@ has the error.
 With --health-address, /readyz answers 200 once every sync has ended its first pass, with or
 without an error, and /healthz while the process runs. With --metrics-address, /metrics has the
 metrics for Prometheus. Both answer everybody who reaches the address, and only read.
+` + aboutTraces + `
 
 Logs go to standard error, as JSON unless that is a terminal. With --once the report goes
 to standard output and the exit code comes from the pass.
@@ -142,10 +143,13 @@ func (t *terminal) run(cmd *cobra.Command, f *runFlags, show *view) error {
 	}
 	t.logRun()
 	t.saveMemory()
+	traces := tracerOfPasses(f.plain)
+	defer traces.Close()
 	all, err := t.newFiled(f, syncs)
 	if err != nil {
 		return err
 	}
+	all.common.Tracer = traces
 	targets, err := all.wire(syncs, true)
 	if err == nil {
 		err = t.announceAll(f, syncs)

@@ -13,6 +13,8 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/cluster"
 	"headgate.dev/headgate/reconcile/metrics"
+	"headgate.dev/headgate/reconcile/network"
+	"headgate.dev/headgate/reconcile/trace"
 
 	"github.com/spf13/cobra"
 )
@@ -129,6 +131,19 @@ func measure(to *metrics.Metrics, e reconcile.Event) {
 		to.Previewed(e.Took)
 	default:
 	}
+}
+
+// aboutTraces is the part of the help about traces.
+const aboutTraces = `If OTEL_EXPORTER_OTLP_ENDPOINT names an OpenTelemetry collector, such as
+http://collector.monitoring:4318, each pass is a trace there.`
+
+// tracerOfPasses returns what makes traces of passes; nil if the environment names no collector. A wrong variable stops no pass.
+func tracerOfPasses(plain network.Plain) *trace.Tracer {
+	made, err := trace.FromEnvironment(thisBuild().Version, plain)
+	if err != nil {
+		slog.Warn("passes have no traces", "error", err)
+	}
+	return made
 }
 
 // A counter counts the requests that pass through it.

@@ -102,6 +102,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Queue:      in.Queue,
 		Tip:        tip,
 		Remotes:    in.Remotes,
+		Tracer:     in.Tracer,
 		OnEvent:    recorded(in.Audit, in.Event),
 	}}
 	if w.Cluster != nil {

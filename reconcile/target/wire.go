@@ -27,6 +27,7 @@ import (
 	"headgate.dev/headgate/reconcile/memo"
 	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/registry"
+	"headgate.dev/headgate/reconcile/trace"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/catalogue"
 	"headgate.dev/headgate/render/crossplane"
@@ -74,6 +75,7 @@ type Surroundings struct {
 	Hooks    *forge.Webhooks
 	Memo     manifest.Memo         // caches facts about files for several Syncs; nil for one per Sync if it has a cluster
 	Previews *Isolation            // how previews of pull requests run in processes of their own; nil previews them in this process
+	Tracer   *trace.Tracer         // makes a trace of each pass; nil makes none
 	Event    func(reconcile.Event) // receives what the loop does, as it happens; may be nil
 	Done     func(cluster.Event)   // receives the progress of a pass; may be nil
 	Secret   func(value string)    // receives values of Secrets that must never be written anywhere; may be nil
