@@ -160,8 +160,11 @@ func (p *Peers) declared(of inventory.Sync, want render.Desired, declares map[ma
 
 // arrived wakes the syncs whose prunes wait for a sync that sees a commit later than they do. The lock is held.
 func (p *Peers) arrived(m *member) {
+	if !m.Flux {
+		return
+	}
 	for _, other := range p.all {
-		if m.Flux && other != m && other.elsewhere == nil && other.awaits && m.sharesBranch(other) {
+		if other.awaits && other != m && m.sharesBranch(other) {
 			other.wake.Send()
 		}
 	}
@@ -400,7 +403,8 @@ func (m *member) rendered(revision string) bool {
 
 // failedOn reports whether a sync has failed to render a commit.
 func (m *member) failedOn(revision string) bool {
-	return m.stale != nil || m.broken != nil && (m.tried == "" || m.tried == revision)
+	tried := m.tried == "" || m.tried == revision
+	return m.stale != nil || m.broken != nil && tried
 }
 
 // handOver wakes the syncs that will take over objects, once for each pair of commits.
