@@ -64,11 +64,11 @@ func (a Account) follows(s plan.Step) bool {
 	return s.IsDue()
 }
 
-// following returns the objects of such steps in a plan.
-func (a Account) following(p plan.Plan) map[manifest.ID]bool {
+// where returns the objects of the steps for which a function returns true.
+func where(steps []plan.Step, is func(plan.Step) bool) map[manifest.ID]bool {
 	ids := map[manifest.ID]bool{}
-	for _, s := range p.Steps {
-		if a.follows(s) {
+	for _, s := range steps {
+		if is(s) {
 			ids[s.ID] = true
 		}
 	}

@@ -4,8 +4,6 @@ import (
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
 	"headgate.dev/headgate/render/manifest"
-
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // isLate reports whether the deletion of an object that this commit removed takes too long.
@@ -14,21 +12,28 @@ func isLate(s plan.Step, t Times) bool {
 }
 
 // withoutGone returns the pass after the newest plan is known: the deletion of an object is over if the plan has no step for it.
-func (p Pass) withoutGone(now plan.Plan) Pass {
-	there := make(map[manifest.ID]types.UID, len(now.Steps))
-	for _, s := range now.Steps {
-		there[s.ID] = s.UID
-	}
+func (p Pass) withoutGone(newest map[manifest.ID]plan.Step) Pass {
 	for i, s := range p.Last.Steps {
 		o, sent := p.Done[s.ID]
 		switch {
-		case there[s.ID] == s.UID:
+		case newest[s.ID].UID == s.UID:
 		case sent:
 			o.Deleting = reason.Reason{}
 			p.Done[s.ID] = o
 		case s.Deleting:
 			p.Last.Steps[i] = s.Over()
 			p.Done[s.ID] = plan.Outcome{ID: s.ID, Action: plan.Prune}
+		}
+	}
+	return p
+}
+
+// withAbsent returns the pass after its prunes: those of objects that disappeared without us count as made.
+func (p Pass) withAbsent(absent []manifest.ID) Pass {
+	last := where(p.First.Steps, comesLast)
+	for _, id := range absent {
+		if _, known := p.Done[id]; last[id] && !known {
+			p.Done[id] = plan.Outcome{ID: id, Action: plan.Prune}
 		}
 	}
 	return p

@@ -24,7 +24,7 @@ import (
 func (p Pass) ending(r Round) Round {
 	p = p.seeing(r.now)
 	tier := plan.Foremost(r.now)
-	if p.lastChange.IsZero() || !slices.Equal(ids(p.Last), ids(r.now)) {
+	if !slices.EqualFunc(p.Last.Steps, r.now.Steps, sameObject) { // so also at first
 		r.lastChange = r.at.Now
 	}
 	since := r.at.Now.Sub(r.lastChange.Time)
@@ -51,6 +51,9 @@ func (p Pass) ending(r Round) Round {
 	}
 	return r
 }
+
+// sameObject reports whether two steps are about one object.
+func sameObject(a, b plan.Step) bool { return a.ID == b.ID }
 
 // tierIsLate returns the pass after its last round. If the time is up, what is still there of the foremost tier has failed.
 func (p Pass) tierIsLate(r Round) Pass {

@@ -144,15 +144,17 @@ func (p Pass) apply(r Round) Round {
 	}
 	r.Send, r.Why, r.stores = withoutPrunes(r.now), Begins, true
 	r.prunes = !r.Send.PrunesLater
-	if continues := r.Send.PrunesLater || slices.ContainsFunc(r.now.Steps, plan.Step.More); !continues && !p.waitsFirst(r) {
+	if !p.continues(r) {
 		r.Until = Finished
 	}
 	return r
 }
 
-// waitsFirst reports whether a pass waits for something after its first round. Its writes may help what is late.
-func (p Pass) waitsFirst(r Round) bool {
+// continues reports whether a pass sends or waits for something after its first round. Its writes may help what is late.
+func (p Pass) continues(r Round) bool {
 	switch {
+	case r.Send.PrunesLater, slices.ContainsFunc(r.now.Steps, plan.Step.More):
+		return true
 	case r.at.Hurry:
 		return false
 	case r.now.Writes():
@@ -174,7 +176,7 @@ func (p Pass) later(r Round) Round {
 		return plan.FailDependants(replaced(refreshed(p.Last, r.now), next, r.phases), outcomes)
 	}
 	r.next = p.resumed(r.now, patient)
-	r.phases = p.following(r.next)
+	r.phases = where(r.next.Steps, p.follows)
 	if r.next = withoutPrunes(r.next); p.pruned {
 		r.next = p.holdPrunes(r.next, with(r.next))
 	} else {
@@ -182,36 +184,48 @@ func (p Pass) later(r Round) Round {
 	}
 	shown := with(r.next)
 	late := p.late(shown, r.at)
-	retries := patient && p.Retries()
-	pending, settled := isPending(shown, late), !patient || !p.isUnsettled(shown)
-	written := !retries && !plan.Coming(withoutPrunes(shown), late)
+	waits := p.waitsFor(shown, late, patient)
 	over := r.at.Now.Sub(r.at.Began.Time) >= r.at.Limit.Duration
-	rest, unready := r.Send, p.unready()
-	if len(unready) > 0 || len(r.now.Gone) > 0 {
-		rest = r.now.Select(func(s plan.Step) bool { return s.Unready && unready[s.ID] })
-	}
+	unready := p.unready()
+	rest := r.now.Select(func(s plan.Step) bool { return s.Unready && unready[s.ID] })
 	switch {
 	case r.next.Writes() && !over:
 		r.Send, r.Why, r.prunes = r.next, Resumes, p.pruned
-	case p.mayPrune() && (over || written):
+	case p.mayPrune() && (over || p.hasWritten(shown, late, patient)):
 		r.next = p.holdPrunes(p.prunes(r.now), shown)
-		r.Send, r.Why, r.prunes = joined(r.next, r.now, unready), PrunesLast, true
-	case !r.next.Writes() && !pending && settled:
+		r.Send, r.Why, r.prunes = joined(r.next, rest), PrunesLast, true
+	case waits == Ends && !r.next.Writes():
 		r.Send, r.Why, r.Until = rest, Ends, Finished
 	case over:
 		r.Send, r.Why, r.Until = rest, TimeIsUp, Late
-	case pending:
-		r.Why = Awaits
 	default:
-		r.Why = Settles
+		r.Why = waits
 	}
 	return r
 }
 
-// isUnsettled reports whether something may be over in a moment: a failure, a deletion, or an effect that looks broken.
-func (p Pass) isUnsettled(shown plan.Plan) bool {
-	return p.Retries() || p.Deletes() || shown.Has(plan.Broken)
+// waitsFor returns why a pass that sends nothing goes on; Ends if it does not. A failure, a deletion, or an effect that looks broken
+// may be over in a moment.
+func (p Pass) waitsFor(shown plan.Plan, late map[manifest.ID]bool, patient bool) Why {
+	switch {
+	case isPending(shown, late):
+		return Awaits
+	case patient && (p.isUnsettled() || shown.Has(plan.Broken)):
+		return Settles
+	}
+	return Ends
 }
+
+// hasWritten reports whether a pass has carried out everything but its prunes, as far as it waits for that.
+func (p Pass) hasWritten(shown plan.Plan, late map[manifest.ID]bool, patient bool) bool {
+	if patient && p.Retries() {
+		return false
+	}
+	return !plan.Coming(withoutPrunes(shown), late)
+}
+
+// isUnsettled reports whether a failure or a deletion of the pass may be over in a moment.
+func (p Pass) isUnsettled() bool { return p.Retries() || p.Deletes() }
 
 // mayPrune reports whether the prunes can still be sent. If the inventory moves again and again, the next pass prunes.
 func (p Pass) mayPrune() bool { return !p.pruned && p.moved < mostFailures }
@@ -235,11 +249,11 @@ func (p Pass) After(r Round, done []plan.Outcome, err error) Pass {
 	p = p.seeing(r.now)
 	p.Account, p.lastChange = p.after(r.Send, done), r.lastChange
 	p = courseOf(r.now).after(p, was, r, done, err)
-	if r.Why == PrunesLast { // objects that disappeared without us count as deleted
-		for _, s := range p.First.Steps {
-			if _, known := p.Done[s.ID]; !known && comesLast(s) && slices.Contains(r.now.Absent, s.ID) {
-				p.Done[s.ID] = plan.Outcome{ID: s.ID, Action: plan.Prune}
-			}
+	moved := errors.Is(err, reason.ErrMoved)
+	if r.Why == PrunesLast {
+		p = p.withAbsent(r.now.Absent)
+		if moved {
+			p.moved++
 		}
 	}
 	switch {
@@ -248,10 +262,7 @@ func (p Pass) After(r Round, done []plan.Outcome, err error) Pass {
 	case len(done) > 0:
 		p.failures = 0
 	}
-	if r.Why == PrunesLast && errors.Is(err, reason.ErrMoved) {
-		p.moved++
-	}
-	p.started, p.begun = true, p.begun || !errors.Is(err, reason.ErrMoved)
+	p.started, p.begun = true, p.begun || !moved
 	p.pruned = p.pruned || r.prunes && err == nil
 	p.Waits, p.at, p.waiting = p.Waits.noted(p.Last, r.at), r.at, waiting(r.now)
 	return p
@@ -266,7 +277,7 @@ func (p Pass) Begun() bool { return p.begun }
 // IsOver reports whether the pass is over after a round. What failed or is being deleted after the only round may be over in a moment.
 func (p Pass) IsOver(r Round) bool {
 	if r.Why == Begins && !r.at.Hurry {
-		return r.Until != Again && !p.Retries() && !p.Deletes()
+		return r.Until != Again && !p.isUnsettled()
 	}
 	return r.Until != Again
 }
@@ -284,16 +295,27 @@ func (p Pass) overdue(r Round) Pass {
 }
 
 // Retries reports whether another round may succeed with a step that failed in this pass.
-func (p Pass) Retries() bool {
-	return p.failures < mostFailures && slices.ContainsFunc(p.Last.Steps, p.outlived())
+func (p Pass) Retries() bool { return len(p.retried()) > 0 }
+
+// retried returns the objects whose step failed, and for which this pass has since changed a possible cause. After a migration of its
+// managed fields, the object itself is sent. A step whose object is not as observed any more is planned again.
+func (p Pass) retried() map[manifest.ID]bool {
+	if p.failures >= mostFailures {
+		return nil
+	}
+	webhook, groups := p.remedies()
+	return where(p.Last.Steps, func(s plan.Step) bool {
+		o := p.Done[s.ID]
+		fails := s.Err != nil || o.Err != nil || o.Did == plan.DoMigrate
+		return fails && s.Action != plan.Prune && (webhook || groups[s.ID.Group] || movedAway(o))
+	})
 }
 
-// outlived returns a function that reports whether a step failed and this pass has since changed a possible cause. One cause is a
-// schema: the object may set a field that its CRD gains in the same commit, or its managed fields may name a version that is
-// removed in it. The other cause is a webhook that refused the object and is pruned. After a migration of its managed fields, the
-// object itself is sent. A step whose object is not as observed any more is planned again.
-func (p Pass) outlived() func(plan.Step) bool {
-	webhook, groups := false, map[string]bool{} // the causes that this pass has changed
+// remedies returns the causes of failures that this pass has changed: whether it pruned a webhook, which may have refused objects, and
+// the API groups of the CRDs that it wrote. An object may set a field that its CRD gains in the same commit, or its managed fields may
+// name a version that is removed in it.
+func (p Pass) remedies() (webhook bool, groups map[string]bool) {
+	groups = map[string]bool{}
 	for _, s := range p.Last.Steps {
 		switch o, did := p.Done[s.ID]; {
 		case !did || o.Err != nil:
@@ -304,40 +326,20 @@ func (p Pass) outlived() func(plan.Step) bool {
 			groups[group] = group != "" // the group of kinds such as Secret has no CRDs
 		}
 	}
-	return func(s plan.Step) bool {
-		o := p.Done[s.ID]
-		switch {
-		case s.Action == plan.Prune:
-			return false
-		case s.Err != nil, o.Err != nil, o.Did == plan.DoMigrate:
-			return webhook || groups[s.ID.Group] || movedAway(o)
-		}
-		return false
-	}
+	return webhook, groups
 }
 
 // movedAway reports whether a step was not carried out because its object is not as observed any more.
 func movedAway(o plan.Outcome) bool {
-	if o.Err == nil {
-		return false
-	}
-	code := reason.Of(o.Err).Code
-	return code == reason.MadeAnew || code == reason.ChangedMeanwhile
+	return slices.Contains([]reason.Code{reason.MadeAnew, reason.ChangedMeanwhile}, reason.Of(o.Err).Code)
 }
 
 // resumed returns the steps of a newer plan that replace waiting or failed steps of this pass. An API server may serve a kind a
 // moment after its CRD was made, and Crossplane may remove a label a moment after the Usage, so a patient pass keeps waiting for
 // these. A definition that could not be deactivated is left to the next pass.
 func (p Pass) resumed(now plan.Plan, patient bool) plan.Plan {
-	waited, retried, pruned := map[manifest.ID]bool{}, map[manifest.ID]bool{}, map[manifest.ID]bool{}
-	outlived := p.outlived()
-	for _, s := range p.Last.Steps {
-		waited[s.ID], retried[s.ID] = s.Waiting(), p.failures < mostFailures && outlived(s)
-	}
-	for _, s := range p.First.Steps {
-		pruned[s.ID] = s.Action == plan.Prune
-	}
-	takesBack := p.takesBack()
+	waited, retried, takesBack := where(p.Last.Steps, plan.Step.Waiting), p.retried(), p.takesBack()
+	pruned := where(p.First.Steps, func(s plan.Step) bool { return s.Action == plan.Prune })
 	return now.Select(func(s plan.Step) bool {
 		switch {
 		case p.follows(s):
@@ -401,7 +403,7 @@ func (p Pass) seeing(now plan.Plan) Pass {
 			p.Done[s.ID] = o
 		}
 	}
-	return p.withoutGone(now)
+	return p.withoutGone(newest)
 }
 
 // withoutPrunes returns the plan to send first. Prunes come last, after everything else is written. If nothing else is written or
@@ -426,17 +428,16 @@ func comesLast(s plan.Step) bool {
 
 // prunes returns the first plan's prunes as the newer plan has them.
 func (p Pass) prunes(now plan.Plan) plan.Plan {
-	shown := map[manifest.ID]bool{}
-	for _, s := range p.First.Steps {
+	shown := where(p.First.Steps, comesLast)
+	return now.Select(func(s plan.Step) bool {
 		_, sent := p.Done[s.ID]
-		shown[s.ID] = comesLast(s) && !sent
-	}
-	return now.Select(func(s plan.Step) bool { return shown[s.ID] && (!s.Applies() || s.Deactivates) })
+		return shown[s.ID] && !sent && (!s.Applies() || s.Deactivates)
+	})
 }
 
-// joined returns the plan with additional steps of another one, which only wait until these objects are ready.
-func joined(p plan.Plan, other plan.Plan, unready map[manifest.ID]bool) plan.Plan {
-	p.Steps = slices.Concat(p.Steps, other.Select(func(s plan.Step) bool { return s.Unready && unready[s.ID] }).Steps)
+// joined returns the plan with the additional steps of another one.
+func joined(p plan.Plan, other plan.Plan) plan.Plan {
+	p.Steps = slices.Concat(p.Steps, other.Steps)
 	slices.SortStableFunc(p.Steps, plan.InOrder)
 	return p
 }
@@ -520,15 +521,10 @@ const minPoll = 2_000_000_000
 
 // pending returns the objects of pending effects and waiting steps.
 func pending(p plan.Plan) map[manifest.ID]bool {
-	ids := map[manifest.ID]bool{}
+	ids := where(p.Steps, func(s plan.Step) bool { return s.Waiting() && !s.Lingers() })
 	for _, e := range p.Effects {
 		if e.State == plan.Pending {
 			ids[e.On] = true
-		}
-	}
-	for _, s := range p.Steps {
-		if s.Waiting() && !s.Lingers() {
-			ids[s.ID] = true
 		}
 	}
 	return ids
@@ -546,12 +542,3 @@ func isPending(p plan.Plan, late map[manifest.ID]bool) bool {
 
 // none returns a plan without steps and without changes to the inventory.
 func none(p plan.Plan) plan.Plan { return plan.Plan{Sync: p.Sync, Want: p.Want, Stance: p.Stance} }
-
-// ids returns the IDs of the steps, in their order.
-func ids(p plan.Plan) []manifest.ID {
-	ids := make([]manifest.ID, len(p.Steps))
-	for i, s := range p.Steps {
-		ids[i] = s.ID
-	}
-	return ids
-}

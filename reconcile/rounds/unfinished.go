@@ -9,8 +9,30 @@ import (
 // holdPrunes returns a part of the pass's plan in which prunes are held while something is undone, unless a person approved them.
 // shown is the whole plan, with the steps of that part.
 func (p Pass) holdPrunes(part, shown plan.Plan) plan.Plan {
+	free := part.Steps
+	part = p.guarded(part, shown)
+	all := replaced(shown, part, where(part.Steps, p.follows))
+	all.Approval, all.Spent = nil, nil
+	var lifted plan.Lifting
+	if all.AskAgain != nil {
+		lifted = all.AskAgain(&all)
+	}
+	approved := func(s plan.Step) bool {
+		return s.IsUnfinished() && lifted.Covers(s.Ask(plan.Ruling{Judged: plan.Judged{Guard: plan.Unfinished}}))
+	}
+	part.Approval, part.Spent = all.Approval, slices.Concat(part.Spent, all.Spent)
+	held := part.Select(func(s plan.Step) bool { return s.IsUnfinished() && !approved(s) })
+	for i, s := range part.Steps {
+		if approved(s) && !slices.ContainsFunc(held.Steps, func(o plan.Step) bool { return plan.IsInside(o.ID, s.ID) }) {
+			part.Steps[i] = free[i].Past(append(free[i].Lifted, s.Holds()...))
+		}
+	}
+	return part
+}
+
+// guarded returns a part of the pass's plan with the prunes that the requests of this pass do not let pass.
+func (p Pass) guarded(part, shown plan.Plan) plan.Plan {
 	undone, done, uids := shown.Undone(p.Done), p.outcomes(), p.appliedUIDs()
-	free := slices.Clone(part.Steps)
 	part.Steps = slices.Clone(part.Steps)
 	for i, s := range part.Steps {
 		s = freed(shown, s, undone)
@@ -26,21 +48,6 @@ func (p Pass) holdPrunes(part, shown plan.Plan) plan.Plan {
 			s = s.Failed(fails)
 		}
 		part.Steps[i] = s
-	}
-	all := replaced(shown, part, p.following(part))
-	all.Approval, all.Spent = nil, nil
-	var lifted plan.Lifting
-	if all.AskAgain != nil {
-		lifted = all.AskAgain(&all)
-	}
-	approved := func(s plan.Step) bool {
-		return s.IsUnfinished() && lifted.Covers(s.Ask(plan.Ruling{Judged: plan.Judged{Guard: plan.Unfinished}}))
-	}
-	part.Approval, part.Spent = all.Approval, slices.Concat(part.Spent, all.Spent)
-	for i, s := range part.Steps {
-		if approved(s) && !slices.ContainsFunc(part.Steps, func(o plan.Step) bool { return o.IsUnfinished() && !approved(o) && plan.IsInside(o.ID, s.ID) }) {
-			part.Steps[i] = free[i].Past(append(free[i].Lifted, s.Holds()...))
-		}
 	}
 	return part
 }
