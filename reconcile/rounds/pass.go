@@ -362,10 +362,14 @@ func (p Pass) resumed(now plan.Plan, patient bool) plan.Plan {
 func (p Pass) takesBack() func(manifest.ID) bool {
 	names := map[string]bool{}
 	for _, s := range p.First.Steps {
-		names[s.ID.Name] = names[s.ID.Name] || s.Deactivates
+		if s.Deactivates {
+			names[s.ID.Name] = true
+		}
 	}
 	for _, e := range p.First.Effects {
-		names[e.On.Name] = names[e.On.Name] || e.Kind == plan.Deactivate
+		if e.Kind == plan.Deactivate {
+			names[e.On.Name] = true
+		}
 	}
 	return func(id manifest.ID) bool {
 		return names[id.Name] || id == crossplane.ProviderRevision(id.Name) && len(names) > 0

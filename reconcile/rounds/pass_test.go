@@ -247,6 +247,23 @@ func TestNext(t *testing.T) {
 	}
 }
 
+// A revision of a package makes Crossplane deactivate what the first plan showed. If that showed no deactivation, a later round touches none.
+func TestNothingIsTakenBackUnasked(t *testing.T) {
+	revision := crossplane.ProviderRevision("toy-1")
+	for name, tc := range map[string]struct {
+		first plan.Plan
+		want  bool
+	}{
+		"Nothing": {plan.Plan{Steps: []plan.Step{{ID: plan.CRD("things.example.org"), Action: plan.Create}}, Effects: []plan.Effect{{On: revision, Kind: plan.Activate}}}, false},
+		"Step":    {plan.Plan{Steps: []plan.Step{{ID: plan.CRD("things.example.org"), Deactivates: true}}}, true},
+		"Effect":  {plan.Plan{Effects: []plan.Effect{{On: plan.CRD("things.example.org"), Kind: plan.Deactivate}}}, true},
+	} {
+		if got := (Pass{First: tc.first}).takesBack()(revision); got != tc.want {
+			t.Errorf("%s: the revision is touched: %t", name, got)
+		}
+	}
+}
+
 // Whatever later observations find, a pass writes only what its first plan showed, and loses no outcome.
 func TestPassKeepsItsPromise(t *testing.T) {
 	for seed := range uint64(3000) {
