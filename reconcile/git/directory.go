@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -126,6 +127,19 @@ func (p plain) Stat(name string) (_ fs.FileInfo, err error) {
 		}
 	}
 	return p.lstat(name)
+}
+
+// Lstat does what Stat does.
+func (p plain) Lstat(name string) (fs.FileInfo, error) { return p.Stat(name) }
+
+// ReadLink returns the target of a symbolic link.
+func (p plain) ReadLink(name string) (_ string, err error) {
+	defer wrapPath("readlink", name, &err)
+	if _, err := p.Stat(name); err != nil { // of its parents
+		return "", err
+	}
+	target, err := p.root.Readlink(name)
+	return filepath.ToSlash(target), reason(err)
 }
 
 func (p plain) lstat(name string) (fs.FileInfo, error) {

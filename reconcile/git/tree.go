@@ -160,6 +160,30 @@ func (t *tree) Stat(name string) (_ fs.FileInfo, err error) {
 	return n.stat()
 }
 
+// Lstat does what Stat does.
+func (t *tree) Lstat(name string) (fs.FileInfo, error) { return t.Stat(name) }
+
+// ReadLink returns the target of a symbolic link.
+func (t *tree) ReadLink(name string) (_ string, err error) {
+	defer wrapPath("readlink", name, &err)
+	n, err := t.find(name)
+	if err != nil {
+		return "", err
+	}
+	if n.mode&fs.ModeSymlink == 0 {
+		return "", fs.ErrInvalid
+	}
+	size, err := n.objects.size(n.hash)
+	if err == nil && size > maxPath {
+		err = fmt.Errorf("the target is longer than %d bytes", maxPath)
+	}
+	if err != nil {
+		return "", err
+	}
+	target, err := n.blob()
+	return string(target), err
+}
+
 // Hash returns the hexadecimal Git ID of a file without reading the file.
 func (t *tree) Hash(name string) (string, error) {
 	n, err := t.find(name)
@@ -200,6 +224,11 @@ func (n node) read() ([]byte, error) {
 	if err := n.plain(); err != nil {
 		return nil, err
 	}
+	return n.blob()
+}
+
+// blob returns the content of a file, or the target of a symbolic link.
+func (n node) blob() ([]byte, error) {
 	kind, data, err := n.objects.read(n.hash)
 	if err == nil && kind != plumbing.BlobObject {
 		err = fmt.Errorf("object %s is a %s", n.hash, kind)

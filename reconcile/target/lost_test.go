@@ -17,6 +17,9 @@ func TestReadAsLess(t *testing.T) {
 	}{
 		"Symlink":       {"A file becomes a link.", "mkdir shared; git mv apps/one.yaml shared/; ln -s ../shared/one.yaml apps/one.yaml"},
 		"SymlinkInside": {"A file becomes a link to a file with another extension.", "git mv apps/one.yaml apps/one.txt; ln -s one.txt apps/one.yaml"},
+		"LinkedDir":     {"A directory moves out of the path and leaves a link.", "mkdir -p shared/all; git mv apps/one.yaml shared/all/; ln -s shared again; ln -s ../again/all apps/sub"},
+		"Submodule":     {"A file may have moved into a submodule.", "git rm -q apps/one.yaml; git update-index --add --cacheinfo 160000,$(git rev-parse HEAD),apps/sub; mkdir apps/sub"},
+		"EmptyFile":     {"A file is empty.", ": > apps/one.yaml"},
 		"PathIsLink":    {"The path itself becomes a link.", "git mv apps v2; ln -s v2 apps"},
 		"Empty":         {"The directory has no manifest left.", "git rm -q apps/*.yaml; mkdir -p apps; touch apps/.gitkeep"},
 		"Gone":          {"The directory is gone.", "git rm -q apps/*.yaml; rm -rf apps"},

@@ -1,4 +1,4 @@
-// Package words words reasons: the core decides with codes and values, and here every code has its sentence. It is pure.
+// Package words gives reasons their sentences: the core decides with codes and values, and every code has its wording here. It is pure.
 package words
 
 import (

@@ -2,6 +2,7 @@ package catalogue_test
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"slices"
@@ -298,6 +299,44 @@ func TestDeclares(t *testing.T) {
 	}
 }
 
+// What a link leads to is never applied. But a directory that moves and leaves a link in its place is not removed, nor is a file that may
+// have moved into a submodule, nor one that a failed command left without a byte.
+func TestDeclaresElsewhere(t *testing.T) {
+	files := tree(map[string]string{
+		"apps/used.yaml":        object("v1", "ConfigMap", "used"),
+		"apps/empty.yaml":       "",
+		"apps/comments.yaml":    "# removed\n",
+		"shared/all/one.yaml":   object("v1", "ConfigMap", "one"),
+		"shared/all/.two.yaml":  object("v1", "ConfigMap", "two"),
+		"shared/all/notes.text": object("v1", "ConfigMap", "notes"),
+		"away.txt":              object("v1", "ConfigMap", "away"),
+	})
+	for link, target := range map[string]string{
+		"again": "shared", "apps/dir": "../again/all", "apps/file": "../away.txt", "apps/there": "dir/one.yaml",
+		"apps/gone": "../nothing", "apps/circle": "circle", "apps/out": "../../etc", "apps/absolute": "/etc/passwd", "shared/all/circle": "..",
+	} {
+		files[link] = &fstest.MapFile{Data: []byte(target), Mode: fs.ModeSymlink}
+	}
+	files["apps/module"] = &fstest.MapFile{Mode: fs.ModeIrregular}
+	c, err := read(files, "apps", catalogue.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for _, o := range c.Omitted {
+		ids, err := o.Declares()
+		got[strings.TrimPrefix(o.Origin.Path, "apps/")] = fmt.Sprintf("%s %v %t", o.Why, ids, err != nil)
+	}
+	want := map[string]string{
+		"dir": "symbolic link [ConfigMap/two ConfigMap/one] false", "file": "symbolic link [ConfigMap/away] false", "there": "symbolic link [ConfigMap/one] false",
+		"gone": "symbolic link [] false", "circle": "symbolic link [] false", "out": "symbolic link [] false", "absolute": "symbolic link [] false",
+		"module": "submodule [] true", "empty.yaml": "empty file [] false",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(c.Objects) != 1 {
+		t.Errorf("%d objects, omitted (-want +got):\n%s", len(c.Objects), diff)
+	}
+}
+
 // TestSkippedFilesHaveALimit proves that reading skipped files does not take longer than reading the others: beyond the limit, they may
 // declare anything. The limit of the commit does not count them.
 func TestSkippedFilesHaveALimit(t *testing.T) {
@@ -329,6 +368,9 @@ func (u *unavailable) Open(name string) (fs.File, error) {
 	f, err := u.MapFS.Open(name)
 	if err != nil || u.gone {
 		return nil, errors.Join(err, errors.New("gone"))
+	}
+	if info, err := f.Stat(); err == nil && info.Mode()&fs.ModeIrregular != 0 {
+		return nil, errors.New("is a submodule")
 	}
 	if info, err := f.Stat(); err == nil && !info.IsDir() {
 		u.opened = append(u.opened, name)

@@ -2,8 +2,10 @@ package catalogue
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"path"
+	"strings"
 	"sync"
 
 	"headgate.dev/headgate/render/crossplane"
@@ -40,11 +42,15 @@ func (w *walk) skip(why Why, at manifest.Origin, h manifest.Header) {
 	switch {
 	case isIdentified(h):
 		o.ID = h.ID()
+	case why == Submodule:
+		o.declares = func() ([]manifest.ID, error) { return nil, errElsewhere }
 	case at.Line == 0 && why != NotUTF8: // such a file is no manifest
 		o.declares = sync.OnceValues(func() ([]manifest.ID, error) { return w.skim(at.Path) })
 	}
 	w.omitted = append(w.omitted, o)
 }
+
+var errElsewhere = errors.New("the files of a submodule are in another repository")
 
 func isIdentified(h manifest.Header) bool {
 	return h.Kind != "" && h.Name != "" && !isCipher(h.Kind) && !isCipher(h.APIVersion) && !isCipher(h.Name) && !isCipher(h.Namespace)
@@ -54,6 +60,9 @@ func isIdentified(h manifest.Header) bool {
 // that may be why the file is skipped. The bytes of all skipped files have a limit of their own, beyond which they are not available.
 func (w *walk) skim(name string) ([]manifest.ID, error) {
 	info, err := fs.Lstat(w.files, name)
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return w.skimBehind(name)
+	}
 	if err != nil || !info.Mode().IsRegular() || info.Size() > w.aside.Limits().FileBytes && !isImageName(name) {
 		return nil, err
 	}
@@ -88,6 +97,54 @@ func (w *walk) skim(name string) ([]manifest.ID, error) {
 		}
 	}
 	return ids, nil
+}
+
+// skimBehind returns the identities in the file or directory of the commit that a link leads to. Headgate follows no links, but a directory
+// that moves and leaves a link in its place still declares its objects for whoever looks at the commit.
+func (w *walk) skimBehind(link string) (ids []manifest.ID, err error) {
+	target, ok := w.behind(link)
+	if !ok {
+		return nil, nil
+	}
+	left := maxFiles
+	err = fs.WalkDir(w.files, target, func(name string, e fs.DirEntry, err error) error {
+		left--
+		switch {
+		case err != nil:
+			return err
+		case left < 0:
+			return fmt.Errorf("%s leads to more than %d files and directories", link, maxFiles)
+		case !e.Type().IsRegular(), name != target && !mayHoldManifests(e.Name()) && !isImageName(e.Name()):
+			return nil
+		}
+		declared, err := w.skim(name)
+		ids = append(ids, declared...)
+		return err
+	})
+	return ids, err
+}
+
+// behind returns the path that a link leads to, through other links. It returns false if that is not in the commit.
+func (w *walk) behind(link string) (target string, ok bool) {
+	const most = 40 // links, as on Linux
+	steps := strings.Split(link, "/")
+	for links, n := 0, 1; n <= len(steps); n++ {
+		here := path.Join(steps[:n]...)
+		info, err := fs.Lstat(w.files, here)
+		if err != nil {
+			return "", false
+		}
+		if info.Mode()&fs.ModeSymlink == 0 {
+			continue
+		}
+		to, err := fs.ReadLink(w.files, here)
+		next := path.Join(path.Dir(here), to)
+		if links++; err != nil || links > most || path.IsAbs(to) || !fs.ValidPath(next) {
+			return "", false
+		}
+		steps, n = append(strings.Split(next, "/"), steps[n:]...), 0
+	}
+	return path.Join(steps...), true
 }
 
 // otherForm returns the other object that a definition may be applied as: its MRD or its CRD.

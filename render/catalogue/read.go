@@ -119,6 +119,7 @@ func (w *walk) read() {
 	})
 	for i, err := range trouble {
 		if err == nil {
+			w.skipEmpty(w.found[i])
 			continue
 		}
 		f := w.found[i]
@@ -129,6 +130,17 @@ func (w *walk) read() {
 		} else {
 			w.problems = append(w.problems, ErrorsOf(at, err)...)
 		}
+	}
+}
+
+// skipEmpty skips a file of no bytes. Who removes objects removes their file, or its lines: an empty one is what a full disk leaves, or a
+// shell whose command failed.
+func (w *walk) skipEmpty(f *file) {
+	if len(f.documents) > 0 {
+		return
+	}
+	if info, err := fs.Lstat(w.files, f.path); err == nil && info.Size() == 0 {
+		w.skip(Empty, manifest.Origin{Path: f.path}, manifest.Header{})
 	}
 }
 

@@ -24,6 +24,7 @@ const (
 	Ignored      Why = "listed in .headgateignore"
 	Symlink      Why = "symbolic link"
 	Submodule    Why = "submodule"
+	Empty        Why = "empty file"
 	ForProgram   Why = "for a program, and for no cluster"
 	HelmTemplate Why = "template of a Helm chart"
 	Placeholders Why = "template with placeholders, such as one of Terraform"

@@ -42,6 +42,7 @@ const (
 	content subject = iota // the hash of a file
 	entries                // the names and types in a directory
 	kind                   // the mode of a path; for a file also its hash, because its size depends on that
+	target                 // the path that a link names
 )
 
 // Of returns the files of a tree that records what is read of it, or the tree itself if it has no hashes.
@@ -120,6 +121,15 @@ func (f *Files) Stat(name string) (fs.FileInfo, error) {
 	return f.tree.Stat(name)
 }
 
+// Lstat does what Stat does.
+func (f *Files) Lstat(name string) (fs.FileInfo, error) { return f.Stat(name) }
+
+// ReadLink returns the target of a symbolic link.
+func (f *Files) ReadLink(name string) (string, error) {
+	f.ask(target, name)
+	return fs.ReadLink(f.tree, name)
+}
+
 // Hash returns the hash of a file without reading it.
 func (f *Files) Hash(name string) (string, error) {
 	hash, err := f.tree.Hash(name)
@@ -193,6 +203,8 @@ func answer(tree Hashed, q question) string {
 		return hashOf(tree.Hash(q.path))
 	case entries:
 		return entriesOf(fs.ReadDir(tree, q.path))
+	case target:
+		return hashOf(fs.ReadLink(tree, q.path))
 	default:
 		info, err := tree.Stat(q.path)
 		switch {
