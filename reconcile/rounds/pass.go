@@ -307,7 +307,8 @@ func (p Pass) retried() map[manifest.ID]bool {
 	return where(p.Last.Steps, func(s plan.Step) bool {
 		o := p.Done[s.ID]
 		fails := s.Err != nil || o.Err != nil || o.Did == plan.DoMigrate
-		return fails && s.Action != plan.Prune && (webhook || groups[s.ID.Group] || movedAway(o))
+		changed := webhook || groups[s.ID.Group] || movedAway(o)
+		return fails && changed && s.Action != plan.Prune
 	})
 }
 
@@ -432,11 +433,11 @@ func comesLast(s plan.Step) bool {
 
 // prunes returns the first plan's prunes as the newer plan has them.
 func (p Pass) prunes(now plan.Plan) plan.Plan {
-	shown := where(p.First.Steps, comesLast)
-	return now.Select(func(s plan.Step) bool {
+	left := where(p.First.Steps, func(s plan.Step) bool {
 		_, sent := p.Done[s.ID]
-		return shown[s.ID] && !sent && (!s.Applies() || s.Deactivates)
+		return comesLast(s) && !sent
 	})
+	return now.Select(func(s plan.Step) bool { return left[s.ID] && (!s.Applies() || s.Deactivates) })
 }
 
 // joined returns the plan with the additional steps of another one.
