@@ -207,8 +207,8 @@ func TestAgain(t *testing.T) {
 		var b strings.Builder
 		ended := "pass"
 		for _, name := range names {
-			action, output := "fail", ""
-			name, output, _ = strings.Cut(name, " ")
+			action := "fail"
+			name, output, _ := strings.Cut(name, " ")
 			if name[0] == '+' {
 				name, action = name[1:], "pass"
 			}
