@@ -217,7 +217,6 @@ func TestDemo(t *testing.T) {
 			args:   []string{"--forge"},
 			want: []string{
 				"    forge: Gitea",
-				"pending  headgate/demo/default/activation  seen; the pass has not ended",
 				"success  headgate/demo/default/activation  5 active, 4 inactive",
 				"success  headgate/demo/default/drift  no drift",
 				"drift by kubectl-edit: ",

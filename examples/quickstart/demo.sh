@@ -504,7 +504,7 @@ EOF
 	commit platform 'say whose it is'
 	run 0 git -C platform push -q forge main
 	await '"msg":"pass".*"because":"commit"'
-	run 0 by-hand statuses "$forge/demo/platform.git" "$(git -C platform rev-parse main)"
+	run 0 by-hand statuses "$forge/demo/platform.git" "$(git -C platform rev-parse main)" 'no drift'
 fi
 
 scene 'A user changes the cluster by hand'
@@ -544,7 +544,7 @@ if [ -n "$forge" ]; then
 	say <<EOF
 The commit shows it too:
 EOF
-	run 0 by-hand statuses "$forge/demo/platform.git" "$(git -C platform rev-parse main)"
+	run 0 by-hand statuses "$forge/demo/platform.git" "$(git -C platform rev-parse main)" '1 corrected'
 fi
 run 0 headgate status
 end "$loop"

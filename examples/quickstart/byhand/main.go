@@ -2,7 +2,7 @@
 //
 //	by-hand edit crd|policy NAME PATCH  changes an object of the cluster of $KUBECONFIG
 //	by-hand crossplane DIRECTORY CRDS  prepares the cluster for Crossplane, as its chart does; its certificates are in DIRECTORY
-//	by-hand statuses REPO COMMIT     what Gitea shows of a commit, oldest first
+//	by-hand statuses REPO COMMIT TEXT  what Gitea shows of a commit, oldest first, once a status says TEXT
 //	by-hand port                     a port that is free
 //	by-hand token                    a random token
 //	by-hand key                      a new private key, in PEM
@@ -51,8 +51,8 @@ func run(args []string, out io.Writer) error {
 		return edit(ctx, editable[args[1]], args[2], args[3])
 	case len(args) == 3 && args[0] == "crossplane":
 		return crossplane(ctx, args[1], args[2])
-	case len(args) == 3 && args[0] == "statuses":
-		return statuses(ctx, out, args[1], args[2])
+	case len(args) == 4 && args[0] == "statuses":
+		return statuses(ctx, out, args[1], args[2], args[3])
 	case len(args) == 1 && args[0] == "port":
 		return port(ctx, out)
 	case len(args) == 1 && args[0] == "token":
@@ -63,7 +63,7 @@ func run(args []string, out io.Writer) error {
 	case len(args) == 1 && args[0] == "ready":
 		return ready(ctx)
 	}
-	return errors.New("usage: by-hand edit crd|policy NAME PATCH | crossplane DIRECTORY CRDS | statuses REPO COMMIT | port | token | key | ready")
+	return errors.New("usage: by-hand edit crd|policy NAME PATCH | crossplane DIRECTORY CRDS | statuses REPO COMMIT TEXT | port | token | key | ready")
 }
 
 // key writes a key for the tokens of service accounts.
@@ -117,42 +117,58 @@ func cluster() (dynamic.Interface, error) {
 	return dynamic.NewForConfig(config)
 }
 
-// statuses prints the statuses of a commit. repo is the URL of its clone; the token in $HEADGATE_FORGE_TOKEN must be allowed to
-// read it.
-func statuses(ctx context.Context, out io.Writer, repo, commit string) error {
+// A status is what Gitea shows of a commit in one context.
+type status struct {
+	ID                           int64
+	Context, Status, Description string
+}
+
+// statuses prints the statuses of a commit once one of them says a text: a loop posts them after its pass. repo is the URL of its clone; the
+// token in $HEADGATE_FORGE_TOKEN must be allowed to read it.
+func statuses(ctx context.Context, out io.Writer, repo, commit, text string) error {
+	for { // until the time of the program ends
+		all, err := statusesOf(ctx, repo, commit)
+		switch {
+		case err != nil:
+			return err
+		case slices.ContainsFunc(all, func(s status) bool { return s.Description == text }):
+			for _, s := range all {
+				if _, err := fmt.Fprintf(out, "%-8s %s  %s\n", s.Status, s.Context, s.Description); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
+
+// statusesOf returns the statuses of a commit, oldest first.
+func statusesOf(ctx context.Context, repo, commit string) ([]status, error) {
 	at, err := url.Parse(strings.TrimSuffix(repo, ".git"))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	at.Path, at.RawQuery = "/api/v1/repos"+at.Path+"/commits/"+commit+"/statuses", "limit=50"
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil) //nolint:gosec // the user names the address
 	if err != nil {
-		return err
+		return nil, err
 	}
 	req.Header.Set("Authorization", "token "+os.Getenv("HEADGATE_FORGE_TOKEN"))
 	resp, err := http.DefaultClient.Do(req) //nolint:gosec // there
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s of commit %s: %s", repo, commit, resp.Status)
-	}
-	type status struct {
-		ID                           int64
-		Context, Status, Description string
+		return nil, fmt.Errorf("%s of commit %s: %s", repo, commit, resp.Status)
 	}
 	var all []status
 	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
-		return err
+		return nil, err
 	}
 	slices.SortFunc(all, func(a, b status) int { return int(a.ID - b.ID) })
-	for _, s := range all {
-		if _, err := fmt.Fprintf(out, "%-8s %s  %s\n", s.Status, s.Context, s.Description); err != nil {
-			return err
-		}
-	}
-	return nil
+	return all, nil
 }
 
 // port prints a free port on loopback.
