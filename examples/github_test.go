@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
 	"net/url"
 	"os/exec"
@@ -48,13 +47,7 @@ type recording struct {
 // replay starts a forge. root holds the bare repository acme/platform.git.
 func replay(t *testing.T, root, user, token string) *recording {
 	t.Helper()
-	git, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &recording{T: t, user: user, token: token, git: &cgi.Handler{
-		Path: git, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1"},
-	}}
+	r := &recording{T: t, user: user, token: token, git: fixtures.GitBackend(t, root)}
 	r.Server = httptest.NewServer(r)
 	t.Cleanup(func() {
 		r.Close()

@@ -10,15 +10,14 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"net/http/cgi"
 	"net/http/httptest"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/fixtures/certificate"
 )
 
@@ -31,14 +30,7 @@ const inSecret, inProxySecret = "the Secret team/repo", "the Secret team/proxy"
 // gitProgram returns git's own server over http for a repository, at /repo.git.
 func gitProgram(t *testing.T, f *fixture) http.Handler {
 	t.Helper()
-	program, err := exec.LookPath("git")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return http.StripPrefix("/repo.git", &cgi.Handler{
-		Path: program, Args: []string{"http-backend"}, Env: []string{"GIT_PROJECT_ROOT=" + f.dir, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
-		Stderr: io.Discard,
-	})
+	return http.StripPrefix("/repo.git", fixtures.GitBackend(t, f.dir))
 }
 
 // A proxy passes on what it connects. It knows one user.
