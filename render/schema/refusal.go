@@ -47,10 +47,13 @@ func Refusals(ctx context.Context, crd *unstructured.Unstructured) []Refusal {
 	}
 	var all []Refusal
 	for _, e := range crdvalidation.ValidateCustomResourceDefinition(ctx, &internal) {
-		all = append(all, Refusal{Field: e.Field, Problem: e.ErrorBody()})
+		all = append(all, Refusal{Field: e.Field, Problem: selfType.ReplaceAllString(e.ErrorBody(), "self")})
 	}
 	return all
 }
+
+// selfType matches the name of the type of self, with a number that differs in each validation.
+var selfType = regexp.MustCompile(`\bselfType\d+\b`)
 
 // statusSubresource matches the fields below the status subresource, which server-side apply leaves out without an error.
 var statusSubresource = regexp.MustCompile(`^spec\.versions\[\d+\]\.subresources\.status\.`)

@@ -16,19 +16,19 @@ import (
 // validations compares CEL rules by their requirements.
 func (c *comparison) validations(at location, was, is map[string]any) {
 	before, after := rules(list(was["x-kubernetes-validations"])), rules(list(is["x-kubernetes-validations"]))
-	for key, r := range after {
-		if _, held := before[key]; !held {
+	for _, key := range keysOf(before, after) {
+		old, held := before[key]
+		now, stays := after[key]
+		switch {
+		case !stays:
+			c.add(Change{Rule: Validation, Version: at.version, Path: at.path, From: old.text})
+		case !held:
 			what := Validation
-			if strings.Contains(r.text, "oldSelf") {
+			if strings.Contains(now.text, "oldSelf") {
 				what = Immutable
 			}
-			breaks := !holds(r.parsed, was, is) && !onlyNew(r, was, is)
-			c.add(Change{Rule: what, Version: at.version, Path: at.path, To: r.text, Breaking: breaks})
-		}
-	}
-	for key, r := range before {
-		if _, holds := after[key]; !holds {
-			c.add(Change{Rule: Validation, Version: at.version, Path: at.path, From: r.text})
+			breaks := !holds(now.parsed, was, is) && !onlyNew(now, was, is)
+			c.add(Change{Rule: what, Version: at.version, Path: at.path, To: now.text, Breaking: breaks})
 		}
 	}
 	c.Words = true // at least the message of a rule changed

@@ -61,6 +61,8 @@ func (c Change) Compare(other Change) int {
 		cmp.Compare(c.Path, other.Path),
 		cmp.Compare(c.Rule, other.Rule),
 		cmp.Compare(c.To, other.To),
+		cmp.Compare(c.From, other.From),
+		cmp.Compare(c.Why, other.Why),
 	)
 }
 

@@ -479,6 +479,12 @@ func ruleCases() map[string]ruleCase {
 				{Rule: Validation, Version: "v2", Path: "spec.tags", To: "self.all(a, self.all(b, self.all(c, a == b || b != c)))", Breaking: true},
 			},
 		},
+		"ValidationThatDidNotCompile": {
+			reason: "The API server refused the CRD before, although the type in its reason has another number each time.",
+			before: put("x-kubernetes-validations", []any{map[string]any{"rule": "size(self) < 8"}}),
+			after:  both(put("x-kubernetes-validations", []any{map[string]any{"rule": "size(self) < 8"}}), put("free", nil, "properties")),
+			want:   v2(Field, "spec.free", "", ""),
+		},
 		"RuleReadsWhatIsGone": {
 			reason: "The API server refuses the CRD.", after: put("size", nil, "properties"),
 			want: []Change{
@@ -620,5 +626,29 @@ func TestCompare(t *testing.T) {
 				t.Errorf("%s\nCompare(...) (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// A report must not change as long as its definitions do not, or each pass would write another comment.
+func TestCompareIsStable(t *testing.T) {
+	crd := func(rules ...string) *unstructured.Unstructured {
+		all := make([]any, len(rules))
+		for i, rule := range rules {
+			all[i] = map[string]any{"rule": rule}
+		}
+		spec := map[string]any{"type": "object", "x-kubernetes-validations": all}
+		return &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"spec": map[string]any{"versions": []any{map[string]any{"name": "v1", "schema": map[string]any{"openAPIV3Schema": map[string]any{
+				"type": "object", "properties": map[string]any{"spec": spec},
+			}}}}},
+		}}
+	}
+	many, none := crd("has(self.a)", "has(self.b)", "has(self.c)", "has(self.d)", "size(self) < 8"), crd("size(self) < 9")
+	want := Compare(many, none)
+	for range 20 {
+		if diff := cmp.Diff(want, Compare(many, none)); diff != "" {
+			t.Fatalf("Compare(...) again (-want +got):\n%s", diff)
+		}
 	}
 }
