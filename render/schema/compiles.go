@@ -2,6 +2,7 @@ package schema
 
 import (
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -31,15 +32,13 @@ func (c *comparison) compiles(before, after *unstructured.Unstructured) {
 	if len(refused) == 0 {
 		return
 	}
-	known := rulesRefused(was)
+	known, told := rulesRefused(was), map[location]bool{}
 	for _, r := range refused {
-		if slices.Contains(known, r) {
+		at := placeOf(is, r.Field)
+		if slices.Contains(known, r) || told[at] { // one reason for a place is enough
 			continue
 		}
-		at := placeOf(is, r.Field)
-		if slices.ContainsFunc(c.Changes, func(c Change) bool { return c.Rule == Refused && c.Version == at.version && c.Path == at.path }) {
-			continue // one reason for the place is enough
-		}
+		told[at] = true
 		what := r.Problem
 		if i := strings.LastIndex(what, "}: "); i >= 0 { // the error quotes the whole rule before its reason
 			what = what[i+len("}: "):]
@@ -63,22 +62,19 @@ func rulesRefused(crd *unstructured.Unstructured) []Refusal {
 	})
 }
 
+// ofCRD lists the fields that the specs of a CRD and an MRD share.
+var ofCRD = []string{"group", "names", "scope", "versions", "conversion"}
+
 // asCRD returns a CRD, or the part of an MRD that becomes one; nil for other objects.
 func asCRD(u *unstructured.Unstructured) *unstructured.Unstructured {
-	id := manifest.IDOf(u)
-	switch {
-	case id.IsCRD():
-		bare := &unstructured.Unstructured{Object: map[string]any{"apiVersion": u.GetAPIVersion(), "kind": u.GetKind(), "spec": u.Object["spec"]}}
-		bare.SetName(u.GetName())
-		return bare
-	case !crossplane.IsMRD(id):
+	spec := u.Object["spec"]
+	switch id := manifest.IDOf(u); {
+	case crossplane.IsMRD(id):
+		shared := maps.Clone(object(spec))
+		maps.DeleteFunc(shared, func(key string, _ any) bool { return !slices.Contains(ofCRD, key) })
+		spec = shared
+	case !id.IsCRD():
 		return nil
-	}
-	spec := map[string]any{}
-	for _, key := range []string{"group", "names", "scope", "versions", "conversion"} {
-		if value, ok := object(u.Object["spec"])[key]; ok {
-			spec[key] = value
-		}
 	}
 	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}}
 	crd.SetName(u.GetName())
@@ -118,11 +114,8 @@ func placeOf(crd *unstructured.Unstructured, field string) location {
 	var at location
 	all := list(object(crd.Object["spec"])["versions"])
 	i, err := strconv.Atoi(m[1])
-	switch {
-	case err == nil && i < len(all):
+	if shared := m[1] == "" && len(all) == 1; shared || err == nil && i < len(all) {
 		at.version, _ = object(all[i])["name"].(string)
-	case m[1] == "" && len(all) == 1:
-		at.version, _ = object(all[0])["name"].(string)
 	}
 	path, _, _ := strings.Cut(m[2], "x-kubernetes-validations")
 	for _, step := range inSchema.FindAllStringSubmatch(path, -1) {

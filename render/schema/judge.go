@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"regexp"
 	"slices"
@@ -48,14 +49,10 @@ func NewJudge(before, after *unstructured.Unstructured, version string) (*Judge,
 	j.before.keeps = object(before.Object["spec"])["preserveUnknownFields"] == true
 	through := []string{version}
 	if !converts(after) {
-		for _, name := range append([]string{to}, newlyServed(was, is)...) { // an update in one of these versions drops undeclared fields
-			if !slices.Contains(through, name) {
-				through = append(through, name)
-			}
-		}
+		through = slices.Concat(through, []string{to}, newlyServed(was, is)) // an update in one of these versions drops undeclared fields
 	}
-	for _, name := range through {
-		if is[name] == nil {
+	for i, name := range through {
+		if is[name] == nil || slices.Contains(through[:i], name) {
 			continue
 		}
 		next, err := newJudged(schemaOf(is[name]))
@@ -75,7 +72,7 @@ func (j *Judge) Of(ctx context.Context, o *unstructured.Unstructured) (loses, re
 	for _, next := range j.after {
 		read := o.DeepCopy()
 		next.Coerce(o)
-		loses = append(loses, lost(read.Object, o.Object, "")...)
+		loses = append(loses, lost(written(read), written(o), "")...)
 		wrong := next.invalid(ctx, o)
 		if len(wrong) > 0 {
 			wrong = without(wrong, j.before.invalid(ctx, was))
@@ -98,20 +95,16 @@ func distinct(values []string) []string {
 	return slices.Compact(values)
 }
 
-// lost returns the paths below which an object no longer has its previous values. It ignores the status, which controllers write
-// again, and the metadata, which no schema changes.
+// lost returns the paths below which an object no longer has its previous values.
 func lost(was, is any, path string) []string {
+	var all []string
 	switch was := was.(type) {
 	case map[string]any:
-		is, ok := is.(map[string]any)
-		if !ok {
+		is, same := is.(map[string]any)
+		if !same {
 			return []string{path}
 		}
-		var all []string
 		for key, value := range was {
-			if path == "" && (key == "status" || key == "metadata") {
-				continue
-			}
 			below := strings.TrimPrefix(path+"."+key, ".")
 			switch now, kept := is[key]; {
 			case kept:
@@ -120,22 +113,28 @@ func lost(was, is any, path string) []string {
 				all = append(all, below)
 			}
 		}
-		return all
 	case []any:
-		is, ok := is.([]any)
-		if !ok || len(was) != len(is) {
+		is, same := is.([]any)
+		if !same || len(was) != len(is) {
 			return []string{path}
 		}
-		var all []string
 		for i := range was {
 			all = append(all, lost(was[i], is[i], path+"[]")...)
 		}
-		return all
+	default:
+		if !reflect.DeepEqual(was, is) {
+			return []string{path}
+		}
 	}
-	if reflect.DeepEqual(was, is) {
-		return nil
-	}
-	return []string{path}
+	return all
+}
+
+// written returns the fields of an object without the status, which controllers write again, and the metadata, which no schema changes.
+func written(o *unstructured.Unstructured) map[string]any {
+	fields := maps.Clone(o.Object)
+	delete(fields, "status")
+	delete(fields, "metadata")
+	return fields
 }
 
 // A refusal is a reason why an API server refuses an object.

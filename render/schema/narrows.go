@@ -136,15 +136,11 @@ func (c *comparison) leastProperties(was, is map[string]any) int {
 		has[name] = true
 	}
 	for name := range object(is["properties"]) {
-		has[name] = has[name] || c.filled(is, name) != nil
-	}
-	n := 0
-	for _, one := range has {
-		if one {
-			n++
+		if c.filled(is, name) != nil {
+			has[name] = true
 		}
 	}
-	return n
+	return len(has)
 }
 
 // limits lists the keywords that refuse a value on their own, each with the keywords that modify it.
@@ -297,9 +293,7 @@ func tighter(was, is limit, sign int) bool {
 	switch {
 	case !is.is:
 		return false
-	case is.value == nil:
-		return true
-	case !was.is, was.value == nil:
+	case is.value == nil, was.value == nil: // one of them cannot be read, or there was none
 		return true
 	}
 	by := is.value.Cmp(was.value) * sign

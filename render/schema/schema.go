@@ -69,17 +69,23 @@ func (c Change) Compare(other Change) int {
 // Where returns the version and the path, for messages.
 func (c Change) Where() string { return strings.TrimSpace(c.Version + " " + c.Path) }
 
+// wordings describe the changes of some rules. {from} and {to} are those of the change.
+var wordings = map[Rule]string{
+	Field:      "is removed",
+	Removed:    "the version is removed",
+	Unserved:   "the version is not served any more",
+	Deprecated: "the version is deprecated",
+	Selectable: "cannot be selected by any more",
+	Immutable:  "cannot be changed any more: {to}",
+	Undecided:  "pattern was {from} and is {to}, and it is not known whether it refuses more",
+}
+
 // What describes the change in a few words.
 func (c Change) What() string {
+	if words, fixed := wordings[c.Rule]; fixed {
+		return strings.NewReplacer("{from}", c.From, "{to}", c.To).Replace(words)
+	}
 	switch c.Rule {
-	case Field:
-		return "is removed"
-	case Removed:
-		return "the version is removed"
-	case Unserved:
-		return "the version is not served any more"
-	case Deprecated:
-		return "the version is deprecated"
 	case Storage:
 		moves := fmt.Sprintf("objects are stored in %s, not in %s any more", c.To, c.From)
 		if c.Breaking {
@@ -93,24 +99,21 @@ func (c Change) What() string {
 			return fmt.Sprintf("the subresource %s is added: writes of the object leave it out", c.To)
 		}
 		return fmt.Sprintf("the subresource %s is removed", c.From)
-	case Undecided:
-		return fmt.Sprintf("pattern was %s and is %s, and it is not known whether it refuses more", c.From, c.To)
-	case Selectable:
-		return "cannot be selected by any more"
-	case Immutable:
-		return "cannot be changed any more: " + c.To
+	case Validation:
+		if c.To == "" {
+			return "need not hold any more: " + c.From
+		}
+		return "must hold: " + c.To
+	case Required:
+		switch {
+		case c.Breaking:
+			return "is required now"
+		case c.To != "":
+			return "is required now, with the default " + c.To
+		}
+		return "is not required any more"
 	}
 	switch {
-	case c.Rule == Validation && c.To == "":
-		return "need not hold any more: " + c.From
-	case c.Rule == Validation:
-		return "must hold: " + c.To
-	case c.Rule == Required && c.Breaking:
-		return "is required now"
-	case c.Rule == Required && c.To != "":
-		return "is required now, with the default " + c.To
-	case c.Rule == Required:
-		return "is not required any more"
 	case c.From == "":
 		return fmt.Sprintf("%s is %s, and was not limited", c.Rule, c.To)
 	case c.To == "":
@@ -141,14 +144,10 @@ func Compare(before, after *unstructured.Unstructured) Difference {
 	var c comparison
 	c.Words = !reflect.DeepEqual(generated(before), generated(after))
 	was, is := object(before.Object["spec"]), object(after.Object["spec"])
-	if from, to := scopeOf(before), scopeOf(after); from != to {
-		c.add(Change{Rule: Scope, From: from, To: to, Breaking: true})
-	}
-	if from, to := asJSON(was["group"]), asJSON(is["group"]); from != to {
-		c.add(Change{Rule: Names, Path: "group", From: from, To: to, Breaking: true})
-	}
+	c.differ(Change{Rule: Scope, From: scopeOf(before), To: scopeOf(after), Breaking: true})
+	c.differ(Change{Rule: Names, Path: "group", From: asJSON(was["group"]), To: asJSON(is["group"]), Breaking: true})
 	id := manifest.IDOf(after)
-	c.names("names", object(was["names"]), object(is["names"]), crossplane.IsMRD(id) || crossplane.IsXRD(id))
+	c.names("names", object(was["names"]), object(is["names"]), makesCRD(id))
 	if from, to := object(was["claimNames"]), object(is["claimNames"]); crossplane.IsXRD(id) && from != nil && to != nil { // claims are optional, so they may be added or removed
 		c.names("claimNames", from, to, true)
 	}
@@ -198,20 +197,30 @@ type comparison struct {
 
 func (c *comparison) add(changes ...Change) { c.Changes = append(c.Changes, changes...) }
 
+// differ adds a change if its two sides differ.
+func (c *comparison) differ(change Change) {
+	if change.From != change.To {
+		c.add(change)
+	}
+}
+
 // names compares the names of a kind. The names of an MRD or an XRD cannot change. The API server refuses another kind or plural of
 // a CRD, but accepts other short names.
 func (c *comparison) names(at string, was, is map[string]any, final bool) {
 	for _, key := range keysOf(was, is) {
-		if from, to := asJSON(was[key]), asJSON(is[key]); from != to {
-			c.add(Change{Rule: Names, Path: at + "." + key, From: from, To: to, Breaking: final || key == "kind" || key == "plural"})
-		}
+		c.differ(Change{Rule: Names, Path: at + "." + key, From: asJSON(was[key]), To: asJSON(is[key]), Breaking: final || key == "kind" || key == "plural"})
 	}
+}
+
+// makesCRD reports whether Crossplane makes a CRD of a definition.
+func makesCRD(definition manifest.ID) bool {
+	return crossplane.IsMRD(definition) || crossplane.IsXRD(definition)
 }
 
 // scopeOf returns the scope of a definition, as JSON. The API server fills in the default of an MRD or an XRD.
 func scopeOf(u *unstructured.Unstructured) string {
 	scope := object(u.Object["spec"])["scope"]
-	if id := manifest.IDOf(u); scope == nil && (crossplane.IsMRD(id) || crossplane.IsXRD(id)) {
+	if scope == nil && makesCRD(manifest.IDOf(u)) {
 		scope = "Namespaced"
 		if u.GetAPIVersion() == crossplane.XRDAPIVersionV1 {
 			scope = "LegacyCluster"
@@ -268,9 +277,8 @@ func (c *comparison) scale(version string, was, is map[string]any) {
 		return
 	}
 	for _, path := range keysOf(was, is) {
-		if from, to := asJSON(was[path]), asJSON(is[path]); from != to {
-			c.add(Change{Rule: Scale, Version: version, Path: path, From: from, To: to, Breaking: from != ""})
-		}
+		from := asJSON(was[path])
+		c.differ(Change{Rule: Scale, Version: version, Path: path, From: from, To: asJSON(is[path]), Breaking: from != ""})
 	}
 }
 

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 )
 
 // A location is a place in the schema of a version.
@@ -104,14 +103,10 @@ func whole(schema map[string]any) map[string]any {
 func (v judged) takes(value any) bool {
 	o := &unstructured.Unstructured{Object: map[string]any{"value": value}}
 	ctx := context.Background()
-	if len(v.invalid(ctx, o)) > 0 || len(v.broken(ctx, o)) > 0 {
+	if len(v.invalid(ctx, o)) > 0 {
 		return false
 	}
-	if v.rules == nil {
-		return true
-	}
-	wrong, _ := v.rules.Validate(ctx, nil, v.structural, o.Object, nil, celconfig.RuntimeCELCostBudget) // of a new object
-	return len(wrong) == 0
+	return len(v.broken(ctx, o)) == 0 && len(v.Broken(ctx, o, nil)) == 0 // in an update, and as a new object
 }
 
 func both(a, b any) bool { return object(a) != nil && object(b) != nil }
@@ -349,18 +344,16 @@ func unlessAmong(rule, path string, from, to any) bool {
 	if parts == nil || strings.Contains(rule, "oldSelf") || named(name).MatchString(parts[2]) {
 		return false
 	}
-	has := func(values any) (found bool) {
-		for one := range strings.SplitSeq(parts[1], "||") {
-			if text := in.FindStringSubmatch(one); text != nil {
-				found = found || slices.Contains(texts(values), text[1]+text[2])
-			}
-		}
-		return found
-	}
+	var some []string
 	for one := range strings.SplitSeq(parts[1], "||") {
-		if text := in.FindStringSubmatch(one); text == nil || text[3] != path {
+		text := in.FindStringSubmatch(one)
+		if text == nil || text[3] != path {
 			return false
 		}
+		some = append(some, text[1]+text[2])
+	}
+	has := func(values any) bool {
+		return slices.ContainsFunc(texts(values), func(value string) bool { return slices.Contains(some, value) })
 	}
 	switch {
 	case from == nil:
