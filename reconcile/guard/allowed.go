@@ -131,7 +131,7 @@ func matchesAny(patterns []string, text string) bool {
 // whole cluster, even when another team installs a package later.
 func onlyActivates(limit ActivationLimit) draft.Rule {
 	return func(c draft.Case) func(plan.Step) plan.Ruling {
-		a := &activating{flooding: flooding{Case: c}, ActivationLimit: limit}
+		a := &activating{floodingOf(c, 0), limit}
 		return func(s plan.Step) plan.Ruling {
 			if !limit.Set {
 				return allowed
@@ -143,7 +143,7 @@ func onlyActivates(limit ActivationLimit) draft.Rule {
 
 // activating is the state of onlyActivates for one plan. It counts activations as the guard flood does.
 type activating struct {
-	flooding
+	*flooding
 	ActivationLimit
 }
 

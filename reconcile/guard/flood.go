@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	once "sync"
 
 	"headgate.dev/headgate/reconcile/approval"
 	"headgate.dev/headgate/reconcile/draft"
@@ -23,19 +24,27 @@ import (
 // it must know which other steps are held.
 func flood(most int) draft.Rule {
 	return func(c draft.Case) func(plan.Step) plan.Ruling {
-		return (&flooding{Case: c, most: cmp.Or(most, 100)}).rule
+		return floodingOf(c, cmp.Or(most, 100)).rule
 	}
 }
 
-// flooding is the state of flood for one plan. Guards rule on policies before definitions and packages, so the result of the first
-// call of policies holds for the whole plan.
+// flooding is the state of flood for one plan. Each of its functions computes its result once. Guards rule on policies before
+// definitions and packages, so the result of the first call of policies holds for the whole plan.
 type flooding struct {
 	draft.Case
 	most int
 
-	force  plan.PoliciesInForce // nil until it is computed
-	counts *openings
-	full   map[string]bool
+	policies func() plan.PoliciesInForce // in force after the writes of the plan
+	openings func() openings             // the activations of the plan
+	full     func() map[string]bool      // the patterns of the policies of the commit
+}
+
+func floodingOf(c draft.Case, most int) *flooding {
+	f := &flooding{Case: c, most: most}
+	f.policies = once.OnceValue(func() plan.PoliciesInForce { return c.InForce() })
+	f.openings = once.OnceValue(f.count)
+	f.full = once.OnceValue(func() map[string]bool { return patternsOf(c.Want.Policies) })
+	return f
 }
 
 func (c *flooding) rule(s plan.Step) plan.Ruling {
@@ -321,31 +330,15 @@ func isNamed(d render.DecidedDefinition) bool {
 }
 
 // inFull reports whether a policy of the commit names a definition in full.
-func (c *flooding) inFull(name string) bool {
-	if c.full == nil {
-		c.full = map[string]bool{}
-		for _, p := range c.Want.Policies {
-			for _, pattern := range p.Patterns {
-				c.full[pattern.Glob] = c.full[pattern.Glob] || !p.Paused
-			}
+func (c *flooding) inFull(name string) bool { return c.full()[name] }
+
+// patternsOf returns the patterns of policies. The value reports whether one of the policies with the pattern is not paused.
+func patternsOf(policies []catalogue.Policy) map[string]bool {
+	all := map[string]bool{}
+	for _, p := range policies {
+		for _, pattern := range p.Patterns {
+			all[pattern.Glob] = all[pattern.Glob] || !p.Paused
 		}
 	}
-	return c.full[name]
-}
-
-// policies returns the policies in force after the writes of the plan.
-func (c *flooding) policies() plan.PoliciesInForce {
-	if c.force == nil {
-		c.force = append(plan.PoliciesInForce{}, c.InForce()...)
-	}
-	return c.force
-}
-
-// openings returns the activations of the plan. It counts them once.
-func (c *flooding) openings() openings {
-	if c.counts == nil {
-		counts := c.count()
-		c.counts = &counts
-	}
-	return *c.counts
+	return all
 }

@@ -6,7 +6,6 @@ import (
 	"headgate.dev/headgate/reconcile/draft"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
-	"headgate.dev/headgate/render/crossplane"
 	"headgate.dev/headgate/render/schema"
 )
 
@@ -18,7 +17,7 @@ func impossible(rules ...schema.Rule) func(plan.Step, draft.Case) plan.Ruling {
 }
 
 func impossibleBy(rules []schema.Rule, s plan.Step, c draft.Case) plan.Ruling {
-	if s.Action != plan.Update || s.Live == nil || !crossplane.DeclaresKind(s.ID) {
+	if !redefines(s) {
 		return allowed
 	}
 	for _, b := range s.Schema().Breaking() {
@@ -39,8 +38,8 @@ func impossibleBy(rules []schema.Rule, s plan.Step, c draft.Case) plan.Ruling {
 	if are.Open || are.Unseen {
 		return allowed // until it is known, the guard schema holds the step, which can be approved
 	}
+	declared, to := versionsOf(after)
 	for _, crd := range have {
-		declared, to := versionsOf(after)
 		gone := slices.DeleteFunc(slices.Clone(crd.versions), func(v string) bool { return slices.Contains(declared, v) })
 		if len(gone) > 0 {
 			leaves := reason.StoredVersionLeaves

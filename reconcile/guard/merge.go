@@ -72,10 +72,6 @@ func (g Guarding) OfMerge() []draft.Guard {
 	return all
 }
 
-func blocks(why reason.Reason) plan.Ruling {
-	return plan.Ruling{Judged: plan.Judged{Severity: plan.Block, Reason: why}}
-}
-
 func looks(why reason.Reason) plan.Ruling {
 	return plan.Ruling{Judged: plan.Judged{Severity: plan.Look, Reason: why}}
 }

@@ -100,7 +100,7 @@ func (of compositions) rule(id manifest.ID) plan.Ruling {
 	gains, loses := kindsWithout(is, was), kindsWithout(was, is)
 	for _, n := range gains {
 		if definition, _ := of.defined.Of(n); !n.Guess && of.inactive[definition] {
-			return blocks(reason.ComposesInactive.With(id, definition))
+			return held(reason.ComposesInactive.With(id, definition))
 		}
 	}
 	switch {

@@ -16,7 +16,7 @@ func deletesKind(s plan.Step, _ draft.Case) plan.Ruling {
 	case !gives(s, reason.UsersUnseen, reason.UsersNotCounted, reason.UsersUnknown):
 		return allowed
 	}
-	r := blocks(reason.DeletesKind.With(s.ID.Name))
+	r := held(reason.DeletesKind.With(s.ID.Name))
 	r.Claims = []approval.Ask{s.ClaimAs(InUse, "", s.Action)}
 	return r
 }

@@ -19,7 +19,7 @@ func keepsExternalName(s plan.Step, _ draft.Case) plan.Ruling {
 	if was == "" || was == is {
 		return allowed
 	}
-	r := blocks(reason.NameInCloudChanges.With(s.ID, was, is))
+	r := held(reason.NameInCloudChanges.With(s.ID, was, is))
 	r.Claims = []approval.Ask{s.ClaimAs(NameInCloud, "", s.Action)}
 	return r
 }

@@ -40,7 +40,7 @@ func ofSchema(s, by plan.Step, unused bool) plan.Ruling {
 	broken := s.Schema().Breaking()
 	switch {
 	case s.Action == plan.Hold && s.Serves && len(broken) > 0:
-		return blocks(howBroken(broken).With(s.ID.Name))
+		return held(howBroken(broken).With(s.ID.Name))
 	case !applied(s), s.Action != plan.Update, crossplane.DeclaresKind(s.ID) && !s.Serves:
 		return allowed
 	case len(broken) > 0:
@@ -75,7 +75,7 @@ func howBroken(broken []schema.Change) reason.Code {
 
 // claiming blocks the merge until a person approves what a cluster asks about the schema.
 func claiming(s, by plan.Step, why reason.Reason) plan.Ruling {
-	r := blocks(why)
+	r := held(why)
 	if by.ID == s.ID && s.Action != plan.Update { // no cluster asks
 		return r
 	}

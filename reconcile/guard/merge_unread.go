@@ -12,7 +12,7 @@ func unreadPackages(c draft.Case) []plan.Ruling {
 	for _, b := range c.Bumps {
 		switch {
 		case b.IsUnread():
-			all = append(all, blocks(reason.MergeUnread.With(b.Source, b.Unknown)))
+			all = append(all, held(reason.MergeUnread.With(b.Source, b.Unknown)))
 		case b.IsUnseen():
 			all = append(all, looks(reason.MergeBaseUnread.With(b.Source, b.Unknown)))
 		}
