@@ -31,26 +31,24 @@ func (p *drafted) deactivate(seen facts.Observed) {
 	}
 	for _, name := range p.unnamed(up) {
 		d, exists := up.Definitions[name]
-		crd, open := up.Objects[plan.CRD(name)]
-		installed := open && facts.IsInstalled(crd)
+		crd := up.Objects[plan.CRD(name)]
+		revision, installed := InstalledBy(crd)
 		switch {
-		case open && crd.DeletionTimestamp != nil:
+		case crd != nil && crd.DeletionTimestamp != nil:
 			p.expectInactive(name, reason.DeletingCRD.With())
-		case exists && d.Active:
+		case d.Active:
 			s, then := deactivation(name, up)
 			add(s)
 			p.expectInactive(name, then.With())
-		case exists && installed && !d.Paused:
-			if up.CanDeactivate {
-				p.expectInactive(name, reason.CrossplaneDeletesCRD.With())
-				continue
-			}
-			add(deactivating(plan.CRD(name), crd, reason.NothingActivates))
-			p.expectInactive(name, reason.CRDGoes.With())
-		case !exists && installed:
-			revision, _ := crossplane.RevisionOf(crd)
+		case !installed, d.Paused:
+		case !exists:
 			missing[revision] = append(missing[revision], name+"/"+string(crd.UID))
 			p.expectInactive(name, reason.RevisionRestores.With(revision))
+		case up.CanDeactivate:
+			p.expectInactive(name, reason.CrossplaneDeletesCRD.With())
+		default:
+			add(deactivating(plan.CRD(name), crd, reason.NothingActivates))
+			p.expectInactive(name, reason.CRDGoes.With())
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(missing)) {

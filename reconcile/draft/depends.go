@@ -1,6 +1,7 @@
 package draft
 
 import (
+	"iter"
 	"slices"
 
 	"headgate.dev/headgate/reconcile/demand"
@@ -84,6 +85,17 @@ func wait(s *plan.Step, id manifest.ID, what reason.Reason) {
 	s.AwaitsAll = append(s.AwaitsAll, id)
 }
 
+// prunes returns the prunes of the plan, so that they can be changed.
+func (p *drafted) prunes() iter.Seq[*plan.Step] {
+	return func(yield func(*plan.Step) bool) {
+		for i := range p.Steps {
+			if s := &p.Steps[i]; s.Action == plan.Prune && !yield(s) {
+				return
+			}
+		}
+	}
+}
+
 // mostAwaited is the maximum number of objects in the reasons of a waiting prune.
 const mostAwaited = 3
 
@@ -91,11 +103,7 @@ const mostAwaited = 3
 // deleted, updated or released.
 func (p *drafted) awaitDependants(seen facts.Observed) {
 	c := p.caseOf(seen)
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if s.Action != plan.Prune {
-			continue
-		}
+	for s := range p.prunes() {
 		for _, by := range c.Dependants(s.ID) {
 			switch {
 			case by.Action == plan.Prune:
@@ -114,11 +122,7 @@ func (p *drafted) awaitDependants(seen facts.Observed) {
 // awaitUsers makes prunes wait for the objects that would be deleted with their objects, and that the commit does not want either.
 func (p *drafted) awaitUsers(seen facts.Observed) {
 	c := p.caseOf(seen)
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if s.Action != plan.Prune {
-			continue
-		}
+	for s := range p.prunes() {
 		awaited := c.GoingWith(*s)
 		for n, by := range awaited {
 			if n < mostAwaited {

@@ -39,22 +39,18 @@ func (c Case) InForce(but ...string) plan.PoliciesInForce {
 			steps[s.ID.Name] = s
 		}
 	}
-	sent := map[string]bool{}
-	for name, s := range steps {
-		sent[name] = c.isSent(s)
-	}
 	var all plan.PoliciesInForce
 	for _, name := range slices.Sorted(maps.Keys(c.Seen.Upstream.Policies)) {
 		live := c.Seen.Upstream.Policies[name]
-		if s, ok := steps[name]; ok && sent[name] {
+		if s := steps[name]; c.isSent(s) {
 			live = PolicyAfter(s, c.WantedPolicy(name), live)
 		}
 		all = append(all, plan.PolicyInForce{LivePolicy: live, Name: name, Live: true})
 	}
 	for _, p := range c.Want.Policies {
-		_, has := steps[p.Name]
+		s, has := steps[p.Name]
 		_, exists := c.Seen.Upstream.Policies[p.Name]
-		isCreated := has && !exists && sent[p.Name]
+		isCreated := !exists && c.isSent(s)
 		if isCreated || !has && !c.isWanted(p) {
 			all = append(all, plan.PolicyInForce{LivePolicy: plan.AsLive(p), Name: p.Name})
 		}
@@ -82,7 +78,7 @@ func (p *drafted) inForce(seen facts.Observed) plan.PoliciesInForce {
 	if p.Want.Owner != render.OwnerCrossplane {
 		return nil
 	}
-	return Case{Want: p.Want, Seen: seen, Steps: p.Steps, after: p.after}.InForce()
+	return p.caseOf(seen).InForce()
 }
 
 // forceSent records the policies in force after the writes of the plan.

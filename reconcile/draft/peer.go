@@ -9,9 +9,8 @@ import (
 
 // awaitPeers makes prunes wait for peers that may declare their objects.
 func (p *drafted) awaitPeers(seen facts.Observed) {
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		if s.Action != plan.Prune || s.Terminating {
+	for s := range p.prunes() {
+		if s.Terminating {
 			continue
 		}
 		for _, peer := range seen.Peers {
