@@ -96,12 +96,15 @@ func managing(s plan.Step, version string, entries []metav1.ManagedFieldsEntry, 
 
 // onlyStatusMoved reports whether only the status of an object has changed since it was observed.
 func onlyStatusMoved(before, now metav1.Object) bool {
-	a, b := withoutStatus(before.GetManagedFields()), withoutStatus(now.GetManagedFields())
-	return before.GetUID() == now.GetUID() && before.GetGeneration() == now.GetGeneration() && now.GetDeletionTimestamp() == nil &&
-		reflect.DeepEqual(before.GetLabels(), now.GetLabels()) && reflect.DeepEqual(before.GetAnnotations(), now.GetAnnotations()) &&
-		slices.EqualFunc(a, b, func(a, b metav1.ManagedFieldsEntry) bool {
-			return a.Manager == b.Manager && a.Operation == b.Operation && a.APIVersion == b.APIVersion && a.Time.Equal(b.Time) && a.FieldsV1.String() == b.FieldsV1.String()
-		})
+	return now.GetDeletionTimestamp() == nil && reflect.DeepEqual(besideStatus(before), besideStatus(now))
+}
+
+// besideStatus returns the metadata that a write of the status does not change.
+func besideStatus(o metav1.Object) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		UID: o.GetUID(), Generation: o.GetGeneration(), Labels: o.GetLabels(), Annotations: o.GetAnnotations(),
+		ManagedFields: withoutStatus(o.GetManagedFields()),
+	}
 }
 
 func withoutStatus(all []metav1.ManagedFieldsEntry) []metav1.ManagedFieldsEntry {

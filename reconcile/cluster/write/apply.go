@@ -397,72 +397,83 @@ func (r *execution) rediscover(ctx context.Context, tier []plan.Step, establishe
 
 // carry carries out one step. before holds the outcomes of earlier tiers.
 func (r *execution) carry(ctx context.Context, s plan.Step, before []plan.Outcome) (plan.Outcome, *metav1.PartialObjectMetadata) {
-	o := plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest, Did: s.Do(), More: s.More()}
-	if s.Err != nil {
-		o.Err = s.Err
+	o := plan.Outcome{ID: s.ID, Action: s.Action, Digest: s.Digest, Did: s.Do(), More: s.More(), Err: s.Err}
+	if o.Err != nil {
 		return o, nil
 	}
 	id := r.spelling.Actual(s.ID)
 	if s.Action == plan.Keep { // applied in an earlier pass, and not ready then
-		o.Unknown = true
-		if r.isHopeless(s) {
-			r.mu.Lock()
-			r.hopeless = append(r.hopeless, s.ID)
-			r.mu.Unlock()
-			return o, nil
-		}
-		live, err := r.Get(ctx, r.Surface, id)
-		if err != nil {
-			o.NotReady = reason.Of(r.Explain(err, "get", id.Brief()))
-		} else if live.DeletionTimestamp != nil { // it cannot become ready any more
-			o.Unknown, o.NotReady = false, facts.WhyDeleting(live)
-		}
-		return o, live
+		return r.look(ctx, s, id, o)
 	}
 	if why := s.NotEmpty(before); !why.None() {
 		o.Err = reason.CodedError{Reason: why}
 		return o, nil
 	}
-	var live *metav1.PartialObjectMetadata
-	switch o.Did {
-	case plan.DoDelete, plan.DoInactive:
-		o.Err = r.prune(ctx, s, id)
-	case plan.DoProtect:
-		o.Err = r.finalizers(ctx, s, id, plan.WithProtection)
-	case plan.DoUnprotect:
-		o.Err = r.finalizers(ctx, s, id, plan.WithoutProtection)
-	case plan.DoDisown:
-		o.Err = r.disown(ctx, s)
-	case plan.DoRelease:
-		o.Err = r.release(ctx, s, id)
-	case plan.DoTouch:
-		o.Err = r.touch(ctx, s)
-	case plan.DoMigrate:
-		if o.Err = r.migrate(ctx, s, id); o.Err == nil {
-			o.NotReady = reason.FieldsMigrated.With()
-		}
-	case plan.DoAdopt:
-		if o.Err = r.adopt(ctx, s, id); o.Err == nil {
-			o.UID = s.UID
-		}
-	case plan.DoActivate:
-		live, o.Err = r.activate(ctx, s, id)
-	case plan.DoApply:
-		if o.Err = r.mayInstall(ctx, s); o.Err == nil {
-			live, o.Err = r.patch(ctx, s, id)
-		}
-	case plan.DoNothing:
-	}
-	if s.Action == plan.Prune && o.Err == nil && !o.More && o.Did != plan.DoInactive {
+	live, err := r.do(ctx, s, id)
+	switch o.Err = err; {
+	case err != nil:
+		return o, nil
+	case o.Did == plan.DoMigrate:
+		o.NotReady = reason.FieldsMigrated.With()
+	case o.Did == plan.DoAdopt:
+		o.UID = s.UID
+	case s.Action == plan.Prune && !o.More && o.Did != plan.DoInactive:
 		o.Deleting = r.deletion(ctx, s, id)
+	case live != nil:
+		o.UID, o.Mark, o.Foreign = live.UID, inventory.Mark(live), ownership.SentMarks(live)
+		o.Fields = diff.OwnFields(live, r.options.Ignore.Paths(s.ID))
+		o.Unknown = !r.options.NoWait && r.waitsFor(s.ID, live)
 	}
-	if o.Err != nil || live == nil {
+	return o, live
+}
+
+// look reads an object that is kept and was not ready, unless an earlier pass already waited for it in vain.
+func (r *execution) look(ctx context.Context, s plan.Step, id manifest.ID, o plan.Outcome) (plan.Outcome, *metav1.PartialObjectMetadata) {
+	o.Unknown = true
+	if r.isHopeless(s) {
+		r.mu.Lock()
+		r.hopeless = append(r.hopeless, s.ID)
+		r.mu.Unlock()
 		return o, nil
 	}
-	o.UID, o.Mark, o.Foreign = live.UID, inventory.Mark(live), ownership.SentMarks(live)
-	o.Fields = diff.OwnFields(live, r.options.Ignore.Paths(s.ID))
-	o.Unknown = !r.options.NoWait && r.waitsFor(s.ID, live)
+	live, err := r.Get(ctx, r.Surface, id)
+	if err != nil {
+		o.NotReady = reason.Of(r.Explain(err, "get", id.Brief()))
+	} else if live.DeletionTimestamp != nil { // it cannot become ready any more
+		o.Unknown, o.NotReady = false, facts.WhyDeleting(live)
+	}
 	return o, live
+}
+
+// do makes the request of a step that is due, and returns the metadata of an object that it applied or activated.
+func (r *execution) do(ctx context.Context, s plan.Step, id manifest.ID) (*metav1.PartialObjectMetadata, error) {
+	switch s.Do() {
+	case plan.DoDelete, plan.DoInactive:
+		return nil, r.prune(ctx, s, id)
+	case plan.DoProtect:
+		return nil, r.finalizers(ctx, s, id, plan.WithProtection)
+	case plan.DoUnprotect:
+		return nil, r.finalizers(ctx, s, id, plan.WithoutProtection)
+	case plan.DoDisown:
+		return nil, r.disown(ctx, s)
+	case plan.DoRelease:
+		return nil, r.release(ctx, s, id)
+	case plan.DoTouch:
+		return nil, r.touch(ctx, s)
+	case plan.DoMigrate:
+		return nil, r.migrate(ctx, s, id)
+	case plan.DoAdopt:
+		return nil, r.adopt(ctx, s, id)
+	case plan.DoActivate:
+		return r.activate(ctx, s, id)
+	case plan.DoApply:
+		if err := r.mayInstall(ctx, s); err != nil {
+			return nil, err
+		}
+		return r.patch(ctx, s, id)
+	case plan.DoNothing:
+	}
+	return nil, nil
 }
 
 // mayInstall returns an error if a package must not be sent, because the policies of the cluster allow more than planned.
@@ -582,13 +593,8 @@ func (r *execution) prune(ctx context.Context, s plan.Step, id manifest.ID) erro
 	if err != nil {
 		return err
 	}
-	if s.Deactivates && id.IsCRD() && r.plan.Want.Owner == render.OwnerCrossplane {
-		if err := r.inactive(ctx, id.Name); err != nil {
-			return err
-		}
-	}
 	if s.Deactivates && r.plan.Want.Owner == render.OwnerCrossplane {
-		if err := r.unnamed(ctx, id.Name); err != nil {
+		if err := r.mayDeactivate(ctx, id); err != nil {
 			return err
 		}
 	}

@@ -72,6 +72,16 @@ func (r *execution) merge(ctx context.Context, id manifest.ID, manager string, p
 	return nil, r.Refusal(err, "patch", id)
 }
 
+// mayDeactivate returns an error if a definition, or its CRD, must not be deactivated any more.
+func (r *execution) mayDeactivate(ctx context.Context, id manifest.ID) error {
+	if id.IsCRD() {
+		if err := r.inactive(ctx, id.Name); err != nil {
+			return err
+		}
+	}
+	return r.unnamed(ctx, id.Name)
+}
+
 // inactive returns an error if the definition of a CRD to deactivate has become active: Crossplane would only make the CRD again.
 func (r *execution) inactive(ctx context.Context, crd string) error {
 	u, err := r.Read(ctx, crossplane.MRD(crd))
