@@ -28,7 +28,7 @@ func isController(id manifest.ID, home string) bool {
 	switch {
 	case id.IsCRD():
 		return strings.HasSuffix(id.Name, ownGroup)
-	case id.Group == "" && id.Kind == "Namespace":
+	case id.IsNamespace():
 		return id.Name == home
 	case id.Namespace != "" && id.Namespace != home:
 		return false

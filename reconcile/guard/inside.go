@@ -9,7 +9,7 @@ import (
 
 // othersInside holds the prune of a namespace that contains objects of others, or objects of the commit.
 func othersInside(s plan.Step, c draft.Case) plan.Ruling {
-	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
+	if !s.ID.IsNamespace() {
 		return allowed
 	}
 	for _, o := range c.Want.Objects {
@@ -26,7 +26,7 @@ func othersInside(s plan.Step, c draft.Case) plan.Ruling {
 
 // someInside holds a namespace with an object of the sync that stays although the commit does not want it any more.
 func someInside(s plan.Step, c draft.Case) plan.Ruling {
-	if s.ID.Group != "" || s.ID.Kind != "Namespace" {
+	if !s.ID.IsNamespace() {
 		return allowed
 	}
 	for _, o := range c.Steps {

@@ -126,7 +126,7 @@ func (s Step) IsUnfinished() bool { return s.Action == Hold && s.Guard == Unfini
 
 // IsInside reports whether an object is in a namespace.
 func IsInside(id, namespace manifest.ID) bool {
-	return namespace.Group == "" && namespace.Kind == "Namespace" && id.Namespace == namespace.Name
+	return namespace.IsNamespace() && id.Namespace == namespace.Name
 }
 
 // NotEmpty returns why a namespace is not pruned: an object in it could not be pruned. It returns no reason for other steps.

@@ -63,6 +63,9 @@ func (id ID) IsCRD() bool {
 	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
 }
 
+// IsNamespace reports whether the ID names a Namespace.
+func (id ID) IsNamespace() bool { return id.Group == "" && id.Kind == "Namespace" }
+
 // IsWebhookConfiguration reports whether the ID names a configuration of admission webhooks.
 func (id ID) IsWebhookConfiguration() bool {
 	return id.Group == "admissionregistration.k8s.io" &&

@@ -665,7 +665,7 @@ func (r *execution) finalizers(ctx context.Context, s plan.Step, id manifest.ID,
 // but the cluster may have changed since.
 func (r *execution) unused(ctx context.Context, id manifest.ID) error {
 	var q question.Of[question.Counted] = question.Dependents{Of: id}
-	if id.Group == "" && id.Kind == "Namespace" {
+	if id.IsNamespace() {
 		q = question.Inside{Of: id}
 	}
 	protected := question.Protectors{Of: id}
