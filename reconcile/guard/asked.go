@@ -68,11 +68,11 @@ func leftAlone(s plan.Step, c draft.Case) plan.Ruling {
 			continue
 		}
 		annotated, labelled := ownership.SaysSo(live.GetAnnotations(), key, value), ownership.SaysSo(live.GetLabels(), key, value)
-		ours := seen.SentByUs(s.ID, live, annotated, key)
+		counts := wanted || !seen.SentByUs(s.ID, live, annotated, key) // what an earlier commit set is about to go
 		switch {
-		case annotated && (wanted || !ours):
+		case counts && annotated:
 			return retained(reason.AnnotationAsksToLeave.With(key, value))
-		case labelled && (wanted || !ours):
+		case counts && labelled:
 			return retained(reason.LabelAsksToLeave.With(key, value))
 		case wanted:
 			return retained(reason.CommitAsksToLeave.With(key, value))
