@@ -40,7 +40,7 @@ func checkSource(o facts.Observed, from render.SourceID) (takesOver bool, err er
 	}
 	this := cmp.Or(o.Want.Revision, from.Commit)
 	other, last := inventory.Turns(o.Inventory.History, this)
-	if other == "" || o.Now.Sub(last.Time).Minutes() >= restOfTurns {
+	if other == "" || sameObject(was, o.Terms.Object) || o.Now.Sub(last.Time).Minutes() >= restOfTurns {
 		return !same, nil
 	}
 	return false, &reason.TurnsError{Sync: o.Inventory.Sync, This: this, Other: other, When: last.UTC().Format("2006-01-02T15:04:05Z"), Minutes: restOfTurns, From: from.String()}
@@ -49,11 +49,10 @@ func checkSource(o facts.Observed, from render.SourceID) (takesOver bool, err er
 // sameSource reports whether a source is the recorded one. An inventory without a recorded source accepts any. Another path or ref of the
 // repository is the same source for the Sync object that was recorded, because a person changed that object.
 func sameSource(was inventory.SourceRecord, from render.SourceID, object string) (bool, error) {
-	sameObject := object != "" && was.Object == object
 	switch {
 	case was.Repository == "":
 		return true, nil
-	case from.Repository == "", was.Path != from.Path && !sameObject:
+	case from.Repository == "", was.Path != from.Path && !sameObject(was, object):
 		return false, nil
 	case was.Repository == from.Repository:
 	case was.Commit == "" || from.Contains == nil:
@@ -64,10 +63,15 @@ func sameSource(was inventory.SourceRecord, from render.SourceID, object string)
 			return false, err
 		}
 	}
-	if sameObject {
+	if sameObject(was, object) {
 		return true, nil
 	}
 	return sameRef(was, from)
+}
+
+// sameObject reports whether a Sync object made the last pass, too. Then a person goes back and forth between commits, and not two processes.
+func sameObject(was inventory.SourceRecord, object string) bool {
+	return object != "" && was.Object == object
 }
 
 // sameRef reports whether a source follows the recorded ref. A record of an older format has none, and accepts any. A commit that no

@@ -126,6 +126,35 @@ func TestSourceThatCannotBeRead(t *testing.T) {
 	}
 }
 
+// Two processes that apply two commits in turn would do so for ever. A Sync object that leads back to an older commit and forward again is one
+// process, and a person decided each of its turns.
+func TestCommitsInTurn(t *testing.T) {
+	const uid = "4f7c"
+	for name, tc := range map[string]struct {
+		was, now string // the UIDs of the Sync objects
+		refused  bool
+	}{
+		"Files":       {"", "", true},
+		"SameObject":  {uid, uid, false},
+		"OtherObject": {"another", uid, true},
+		"AfterAFile":  {"", uid, true},
+		"NowAFile":    {uid, "", true},
+	} {
+		seen := given.Owning(t, "a")
+		seen.Now = metav1.NewTime(time.Unix(1_800_000_000, 0))
+		for _, commit := range []string{"a", "b", "a", "b"} {
+			seen.Inventory.History = append(seen.Inventory.History, inventory.Past{Revision: commit, Updated: 1, When: seen.Now})
+		}
+		seen.Inventory.Record.Source = inventory.SourceRecord{Repository: "example.org/platform", Ref: "main", Branch: "main", Commit: "b", Object: tc.was}
+		seen.Terms.Object = tc.now
+		from := render.SourceID{Repository: "example.org/platform", Ref: "main", Branch: "main", Commit: "a"}
+		_, err := given.Compute(render.Desired{Revision: "a", Source: from, Owner: seen.Inventory.Owner}, seen)
+		if _, is := errors.AsType[*reason.TurnsError](err); is != tc.refused {
+			t.Errorf("%s: %v, want a refusal: %t", name, err, tc.refused)
+		}
+	}
+}
+
 // A destroy has no source, and keeps the record as long as objects remain.
 func TestSourceStaysWhileASyncEnds(t *testing.T) {
 	var was inventory.SourceRecord
