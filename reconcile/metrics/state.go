@@ -31,6 +31,7 @@ var (
 	info        = prometheus.NewDesc("headgate_sync_info", "Always 1. ready is the activation status of the revision: True, False, or Unknown while it is pending.", []string{"sync", "ready", "revision"}, nil)
 	definitions = prometheus.NewDesc("headgate_definitions", "Definitions of the last pass that ended, by state and by the package that contains them.", []string{"sync", "state", "provider"}, nil)
 	held        = prometheus.NewDesc("headgate_held_steps", "Steps that a guard held in the last pass that ended.", []string{"sync", "guard"}, nil)
+	heldSince   = prometheus.NewDesc("headgate_held_since_timestamp_seconds", "When a guard first held the oldest of the steps that it holds, in whatever process.", []string{"sync", "guard"}, nil)
 	drifted     = prometheus.NewDesc("headgate_drifted_objects", "Objects that another writer changed and that the last pass did not correct.", []string{"sync"}, nil)
 	fights      = prometheus.NewDesc("headgate_fought_objects", "Objects whose corrections another writer undoes again and again.", []string{"sync"}, nil)
 	waiting     = prometheus.NewDesc("headgate_waiting_prunes", "Prunes that wait for creates and updates that failed, are held or wait.", []string{"sync"}, nil)
@@ -60,6 +61,7 @@ type state struct {
 type counts struct {
 	definitions map[[2]string]int // by state and provider
 	held        map[string]int    // by guard
+	heldSince   map[string]time.Time
 	drifted     int
 	fights      int
 	waiting     int // prunes
@@ -73,10 +75,13 @@ func (s *state) passed(r report.Report, now time.Time) {
 	if r.Error != "" {
 		return
 	}
-	s.counts = &counts{definitions: byProvider(r.Definitions), held: map[string]int{}, drifted: r.Uncorrected(), fights: len(r.Fights), waiting: r.WaitingPrunes()}
+	s.counts = &counts{definitions: byProvider(r.Definitions), held: map[string]int{}, heldSince: map[string]time.Time{}, drifted: r.Uncorrected(), fights: len(r.Fights), waiting: r.WaitingPrunes()}
 	s.objects = r.Summary.Created + r.Summary.Updated + r.Summary.Unchanged
-	for _, h := range r.Holds(metav1.Time{}) {
+	for _, h := range r.Holds(metav1.NewTime(now)) {
 		s.counts.held[h.Guard] += h.Count
+		if oldest := s.counts.heldSince[h.Guard]; oldest.IsZero() || h.Since.Time.Before(oldest) {
+			s.counts.heldSince[h.Guard] = h.Since.Time
+		}
 	}
 	if r.Verdict.ExitCode != report.ExitFailed {
 		s.success = now
@@ -117,7 +122,7 @@ func stateOf(d report.Definition) string {
 
 // Describe implements prometheus.Collector.
 func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{info, definitions, held, drifted, fights, waiting, stalled, suspended, orphaned, depth, succeeded} {
+	for _, d := range []*prometheus.Desc{info, definitions, held, heldSince, drifted, fights, waiting, stalled, suspended, orphaned, depth, succeeded} {
 		to <- d
 	}
 }
@@ -158,6 +163,7 @@ func (s *state) collect(gauge func(of *prometheus.Desc, value float64, labels ..
 	}
 	for guard, n := range s.counts.held {
 		gauge(held, float64(n), guard)
+		gauge(heldSince, float64(s.counts.heldSince[guard].Unix()), guard)
 	}
 	gauge(drifted, float64(s.counts.drifted))
 	gauge(fights, float64(s.counts.fights))
