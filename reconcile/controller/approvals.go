@@ -57,7 +57,7 @@ func (j *subject) approvals() approval.Given {
 	j.mu.Unlock()
 	annotation := object.Annotations[v1alpha1.ApproveAnnotation]
 	if len(annotation) > mostAnnotation {
-		j.event(core.EventTypeWarning, "ApprovalsDoNotCount", fmt.Sprintf("the annotation %s has more than %d bytes, so nothing in it approves; take out the approvals that were used", v1alpha1.ApproveAnnotation, mostAnnotation))
+		j.event(core.EventTypeWarning, v1alpha1.EventApprovalsDoNotCount, fmt.Sprintf("the annotation %s has more than %d bytes, so nothing in it approves; take out the approvals that were used", v1alpha1.ApproveAnnotation, mostAnnotation))
 		return approval.Given{}
 	}
 	given := entries(annotation)
@@ -71,13 +71,13 @@ func (j *subject) approvals() approval.Given {
 		for _, a := range given {
 			j.record(audit.Entry{Event: audit.ApprovalRefused, By: a.By, Digest: a.Digest, Reason: "the admission policy is not in force"})
 		}
-		j.event(core.EventTypeWarning, "ApprovalsDoNotCount", "the annotation "+v1alpha1.ApproveAnnotation+" approves nothing while the admission policy "+j.of.Protection.Policy.Name+" and its binding are not there as in examples/controller")
+		j.event(core.EventTypeWarning, v1alpha1.EventApprovalsDoNotCount, "the annotation "+v1alpha1.ApproveAnnotation+" approves nothing while the admission policy "+j.of.Protection.Policy.Name+" and its binding are not there as in examples/controller")
 		return approval.Given{}
 	}
 	var counted []approval.Approval
 	for _, a := range given {
 		if why := unchecked(a, since, time.Now()); why != "" {
-			j.event(core.EventTypeWarning, "ApprovalsDoNotCount", fmt.Sprintf("the approval of %s does not count: %s", a.Digest, why))
+			j.event(core.EventTypeWarning, v1alpha1.EventApprovalsDoNotCount, fmt.Sprintf("the approval of %s does not count: %s", a.Digest, why))
 			j.record(audit.Entry{Event: audit.ApprovalRefused, By: a.By, Digest: a.Digest, At: a.At, Reason: why})
 			continue
 		}

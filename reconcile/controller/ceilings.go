@@ -52,8 +52,6 @@ func (c Ceilings) settings() []audit.Setting {
 	return all
 }
 
-const aboveCeiling = "AboveCeiling"
-
 // check returns a refusal for a Sync that asks for more.
 func (c Ceilings) check(s v1alpha1.Spec) error {
 	for _, n := range []struct {
@@ -68,9 +66,9 @@ func (c Ceilings) check(s v1alpha1.Spec) error {
 		switch {
 		case n.most == 0:
 		case n.value == nil && n.initial > n.most:
-			return refuse(aboveCeiling, "%s: is missing, and its default of up to %d is above the ceiling %s %d of the controller: set it", n.field, n.initial, n.flag, n.most)
+			return refuse(v1alpha1.ReasonAboveCeiling, "%s: is missing, and its default of up to %d is above the ceiling %s %d of the controller: set it", n.field, n.initial, n.flag, n.most)
 		case n.value != nil && *n.value > n.most:
-			return refuse(aboveCeiling, "%s: %d is above the ceiling %s %d of the controller", n.field, *n.value, n.flag, n.most)
+			return refuse(v1alpha1.ReasonAboveCeiling, "%s: %d is above the ceiling %s %d of the controller", n.field, *n.value, n.flag, n.most)
 		}
 	}
 	for _, w := range []struct {
@@ -81,7 +79,7 @@ func (c Ceilings) check(s v1alpha1.Spec) error {
 		{"spec.adoption", "--adoption", string(s.Adoption), c.Adoption, adoptions},
 	} {
 		if w.most != "" && slices.Index(w.order, w.value) > slices.Index(w.order, w.most) {
-			return refuse(aboveCeiling, "%s: %s is above the ceiling %s %s of the controller", w.field, w.value, w.flag, strings.ToLower(w.most))
+			return refuse(v1alpha1.ReasonAboveCeiling, "%s: %s is above the ceiling %s %s of the controller", w.field, w.value, w.flag, strings.ToLower(w.most))
 		}
 	}
 	return c.checkApprovals(s.Approvals)
@@ -90,9 +88,9 @@ func (c Ceilings) check(s v1alpha1.Spec) error {
 func (c Ceilings) checkApprovals(a v1alpha1.Approvals) error {
 	switch {
 	case c.Approvals == ApprovalsNever && (a.Comments != v1alpha1.CommentsNever || a.Reviews):
-		return refuse(aboveCeiling, "spec.approvals.comments: comments and reviews approve nothing here, by the ceiling --approvals never of the controller: set comments: Never")
+		return refuse(v1alpha1.ReasonAboveCeiling, "spec.approvals.comments: comments and reviews approve nothing here, by the ceiling --approvals never of the controller: set comments: Never")
 	case c.Approvals == ApprovalsOthers && a.ByAuthor == v1alpha1.ByAuthorAllow:
-		return refuse(aboveCeiling, "spec.approvals.byAuthor: Allow is above the ceiling --approvals others of the controller")
+		return refuse(v1alpha1.ReasonAboveCeiling, "spec.approvals.byAuthor: Allow is above the ceiling --approvals others of the controller")
 	}
 	return nil
 }

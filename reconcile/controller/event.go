@@ -66,7 +66,7 @@ func (j *subject) tell(before, after v1alpha1.Status, done string) {
 func (j *subject) tellRestarts(r report.Report) {
 	for _, restart := range r.Restarts {
 		f := restart.Finding()
-		j.event(core.EventTypeNormal, v1alpha1.RestartProvider, f.Message+"; "+f.Fix)
+		j.event(core.EventTypeNormal, v1alpha1.EventRestartProvider, f.Message+"; "+f.Fix)
 	}
 }
 
@@ -81,7 +81,7 @@ func (j *subject) warn(s v1alpha1.Sync, all []v1alpha1.Removal) {
 		return
 	}
 	if warnings := v1alpha1.Warnings(content, all); len(warnings) > 0 {
-		j.event(core.EventTypeWarning, v1alpha1.FieldGoes, strings.Join(warnings, "; "))
+		j.event(core.EventTypeWarning, v1alpha1.EventFieldGoes, strings.Join(warnings, "; "))
 	}
 }
 

@@ -92,7 +92,7 @@ func TestWarn(t *testing.T) {
 		t.Fatalf("%d Events", len(j.of.events))
 	}
 	e := <-j.of.events
-	if want := "spec.maxPrunes: goes after two minor versions from v0.4: set spec.prunes"; e.Reason != v1alpha1.FieldGoes || e.Type != core.EventTypeWarning || e.Message != want {
+	if want := "spec.maxPrunes: goes after two minor versions from v0.4: set spec.prunes"; e.Reason != v1alpha1.EventFieldGoes || e.Type != core.EventTypeWarning || e.Message != want {
 		t.Errorf("%s %s: %s", e.Type, e.Reason, e.Message)
 	}
 }

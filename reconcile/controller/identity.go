@@ -28,11 +28,11 @@ func account(s v1alpha1.Sync, initial, own string) (string, error) {
 	user := users + s.Namespace + ":" + name
 	switch {
 	case slices.Contains(reserved, s.Namespace):
-		return "", refuse("ServiceAccountRefused", "metadata.namespace: no Sync runs in %s, whose service accounts are those of Kubernetes", s.Namespace)
+		return "", refuse(v1alpha1.ReasonServiceAccountRefused, "metadata.namespace: no Sync runs in %s, whose service accounts are those of Kubernetes", s.Namespace)
 	case name == "":
-		return "", refuse("NoServiceAccount", "spec.serviceAccountName: is missing, and the controller has no --default-service-account: name the service account in %s that may apply this Sync", s.Namespace)
+		return "", refuse(v1alpha1.ReasonNoServiceAccount, "spec.serviceAccountName: is missing, and the controller has no --default-service-account: name the service account in %s that may apply this Sync", s.Namespace)
 	case user == own:
-		return "", refuse("ServiceAccountRefused", "spec.serviceAccountName: %s is the service account of the controller, which is not for Syncs: name another one", name)
+		return "", refuse(v1alpha1.ReasonServiceAccountRefused, "spec.serviceAccountName: %s is the service account of the controller, which is not for Syncs: name another one", name)
 	}
 	return user, nil
 }

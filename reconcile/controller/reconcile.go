@@ -49,7 +49,7 @@ func (c *controller) blame(name inventory.Sync, defect engine.DefectError) {
 	one := c.subjects[name]
 	c.mu.Unlock()
 	if one != nil {
-		one.stall(one.generation(), &refusal{"Defect", defect})
+		one.stall(one.generation(), &refusal{v1alpha1.ReasonDefect, defect})
 	}
 }
 
@@ -118,7 +118,7 @@ func (c *controller) carry(ctx context.Context, wanted v1alpha1.Sync, one *subje
 	one.at = at
 	as, err := c.Wire(wanted, c.around(wanted, one, at))
 	if err != nil {
-		return refuse("InvalidSpec", "%w", err)
+		return refuse(v1alpha1.ReasonInvalidSpec, "%w", err)
 	}
 	as.Loop.Grace = grace
 	as.Loop.Reconciler.Observer = accounted{as.Loop.Reconciler.Observer, func(ctx context.Context) error { return c.hasAccount(ctx, wanted) }}
@@ -151,13 +151,13 @@ func (c *controller) around(s v1alpha1.Sync, one *subject, at destination) targe
 func (c *controller) admit(s v1alpha1.Sync) error {
 	s.Default()
 	if err := s.ValidateObject(); err != nil {
-		return refuse("InvalidSpec", "%w", err)
+		return refuse(v1alpha1.ReasonInvalidSpec, "%w", err)
 	}
 	if _, err := account(s, c.ServiceAccount, c.own); err != nil {
 		return err
 	}
 	if ref := s.Spec.Source.SourceRef; ref != nil && c.NoCrossNamespaceRefs && ref.Namespace != "" && ref.Namespace != s.Namespace {
-		return refuse("CrossNamespaceRefused", "spec.source.sourceRef.namespace: the controller runs with --no-cross-namespace-refs: name a source in %s", s.Namespace)
+		return refuse(v1alpha1.ReasonCrossNamespaceRefused, "spec.source.sourceRef.namespace: the controller runs with --no-cross-namespace-refs: name a source in %s", s.Namespace)
 	}
 	return c.Ceilings.check(s.Spec)
 }

@@ -123,8 +123,6 @@ const identityTime = 3 * time.Second // a Sync whose cluster is away must not st
 // The keys of a Secret with a kubeconfig, as in Flux.
 var kubeConfigKeys = []string{"value", "value.yaml"}
 
-const kubeConfigRefused = "KubeConfigRefused"
-
 // remote returns the configuration for the cluster of a Sync. A user reads its Secret. The same kubeconfig has the same configuration, so
 // that Syncs share watches.
 func (c *controller) remote(ctx context.Context, s v1alpha1.Sync, user string) (*reached, error) {
@@ -137,9 +135,9 @@ func (c *controller) remote(ctx context.Context, s v1alpha1.Sync, user string) (
 	secret, err := client.Secrets(s.Namespace).Get(ctx, ref.Name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
-		return nil, refuse(kubeConfigRefused, field+"there is no Secret %s in %s: create it", ref.Name, s.Namespace)
+		return nil, refuse(v1alpha1.ReasonKubeConfigRefused, field+"there is no Secret %s in %s: create it", ref.Name, s.Namespace)
 	case apierrors.IsForbidden(err):
-		return nil, refuse(kubeConfigRefused, field+"%s may not read the Secret %s in %s: allow it to get that Secret", user, ref.Name, s.Namespace)
+		return nil, refuse(v1alpha1.ReasonKubeConfigRefused, field+"%s may not read the Secret %s in %s: allow it to get that Secret", user, ref.Name, s.Namespace)
 	case err != nil:
 		return nil, fmt.Errorf(field+"%w", err)
 	}
@@ -150,11 +148,11 @@ func (c *controller) remote(ctx context.Context, s v1alpha1.Sync, user string) (
 		}
 	}
 	if len(text) == 0 {
-		return nil, refuse(kubeConfigRefused, field+"the Secret %s has nothing under the key %s", ref.Name, cmp.Or(ref.Key, "value"))
+		return nil, refuse(v1alpha1.ReasonKubeConfigRefused, field+"the Secret %s has nothing under the key %s", ref.Name, cmp.Or(ref.Key, "value"))
 	}
 	config, err := readKubeConfig(text)
 	if err != nil {
-		return nil, refuse(kubeConfigRefused, field+"the Secret %s: %w", ref.Name, err)
+		return nil, refuse(v1alpha1.ReasonKubeConfigRefused, field+"the Secret %s: %w", ref.Name, err)
 	}
 	config.WrapTransport, config.WarningHandler = c.Config.WrapTransport, c.Config.WarningHandler
 	return c.remotes.Get(remote{user, sha256.Sum256(text)}, func() *reached { return &reached{Config: *config} }), nil

@@ -139,7 +139,7 @@ func (j *subject) hear(generation int64, e reconcile.Event) {
 	case reconcile.Passed:
 		j.tellRestarts(e.Report)
 	case reconcile.PublishFailed:
-		j.event(core.EventTypeWarning, v1alpha1.StatusNotPosted, e.Err.Error())
+		j.event(core.EventTypeWarning, v1alpha1.EventStatusNotPosted, e.Err.Error())
 	default:
 	}
 }

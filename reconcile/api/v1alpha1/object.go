@@ -48,16 +48,7 @@ const (
 	ConditionSourceReady = "SourceReady"
 )
 
-// RestartProvider is the reason of an Event: a provider still runs the controllers of deactivated definitions.
-const RestartProvider = "RestartProvider"
-
-// StatusNotPosted is the reason of an Event: the forge does not take the status of a commit. It is posted later.
-const StatusNotPosted = "StatusNotPosted"
-
-// FieldGoes is the reason of an Event: the Sync has a field that a later version does not know.
-const FieldGoes = "FieldGoes"
-
-// The reasons of conditions, beside the codes of reports and those with which the controller refuses a Sync.
+// The reasons of conditions, beside the codes of reports.
 const (
 	ReasonSucceeded   = "Succeeded"      // Ready: the last pass applied what the commit asks for
 	ReasonFailed      = "Failed"         // Ready: a step or the pass failed
@@ -74,6 +65,22 @@ const (
 	ReasonSuspended   = "Suspended"      // Suspended: spec.suspend is true; Ready: creates or updates wait for the end of that
 	ReasonOverdue     = "Overdue"        // Suspended: spec.suspension.until has passed
 	ReasonSource      = "SourceNotReady" // SourceReady: the repository cannot be read, or the source of Flux is suspended, fails, has no artifact, or is gone
+
+	ReasonInvalidSpec           = "InvalidSpec"           // Stalled: a field has a value that is not valid
+	ReasonAboveCeiling          = "AboveCeiling"          // Stalled: a field asks for more than a flag of the controller allows
+	ReasonNoServiceAccount      = "NoServiceAccount"      // Stalled: neither the Sync nor the controller names a service account
+	ReasonServiceAccountRefused = "ServiceAccountRefused" // Stalled: the service account is one of Kubernetes, or that of the controller
+	ReasonKubeConfigRefused     = "KubeConfigRefused"     // Stalled: the Secret of spec.kubeConfig is missing, may not be read, or holds what is not allowed
+	ReasonCrossNamespaceRefused = "CrossNamespaceRefused" // Stalled: sourceRef names another namespace, and the controller has --no-cross-namespace-refs
+	ReasonDefect                = "Defect"                // Stalled: Headgate has a defect; report it with the message
+)
+
+// The reasons of Events, beside those of conditions.
+const (
+	EventApprovalsDoNotCount = "ApprovalsDoNotCount" // the annotation headgate.dev/approve, or an approval in it, approves nothing
+	EventStatusNotPosted     = "StatusNotPosted"     // the forge does not take the status of a commit; it is posted later
+	EventRestartProvider     = "RestartProvider"     // a provider still runs the controllers of deactivated definitions
+	EventFieldGoes           = "FieldGoes"           // the Sync has a field that a later version does not know
 )
 
 // The limits of a Status. They keep the object small, whatever the size of the repository.

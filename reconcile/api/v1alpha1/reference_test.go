@@ -48,7 +48,12 @@ The reasons are the [codes of reports](../../manual/codes.md) and:
 
 | reason | of which condition, and when |
 |---|---|
-` + constants(t, "Reason")
+` + constants(t, "Reason") + `
+Events have the reasons of conditions, and:
+
+| reason | when |
+|---|---|
+` + constants(t, "Event")
 	golden.Compare(t, reference, want)
 }
 
@@ -77,7 +82,7 @@ const objects = "\n## Sync objects\n\n" +
 	"Ready, Reconciling and Stalled are those of kstatus, so Flux and cli-utils can wait for a Sync. A failure makes Ready False. A hold does so only if it\n" +
 	"keeps a create or an update that the commit asks for from the cluster; a held prune sets only Held.\n\n"
 
-// constants returns a row for each constant whose name begins with a prefix.
+// constants returns a row with the value of each constant whose name begins with a prefix.
 func constants(t *testing.T, prefix string) string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "object.go", nil, parser.ParseComments)
@@ -94,8 +99,8 @@ func constants(t *testing.T, prefix string) string {
 		if meaning == "" {
 			t.Errorf("%s has no comment", c.Names[0].Name)
 		}
-		meaning = strings.TrimPrefix(meaning, c.Names[0].Name+" ")
-		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.TrimPrefix(c.Names[0].Name, prefix), meaning)
+		value := strings.Trim(c.Values[0].(*ast.BasicLit).Value, `"`)
+		fmt.Fprintf(&b, "| `%s` | %s |\n", value, strings.TrimPrefix(meaning, c.Names[0].Name+" "))
 		return false
 	})
 	return b.String()
