@@ -282,65 +282,76 @@ func (c *Reader) searches(ids map[manifest.ID]bool, missing bool) ([]search, map
 	return searches, unreadable
 }
 
-// find reads the objects of a search: by our label if most of them carry it, otherwise all objects of the kind, and a few remaining
-// ones by name. It may find other objects, too. Without a right in the whole cluster, it reads the namespaces of the objects. It returns
-// the objects that may not be read, each with the error.
+// find reads the objects of a search: by our label if most of them carry it, otherwise all objects of the kind. It reads by name the few that
+// remain, and those that may not be listed. It may find other objects, too. It returns the objects that may not be read, each with the error.
 func (c *Reader) find(ctx context.Context, s search, marks bool) (found []*metav1.PartialObjectMetadata, denied map[manifest.ID]error, err error) {
-	denied = map[manifest.ID]error{}
-	left := s.ids
+	left, unlisted := s.ids, []manifest.ID(nil)
 	if len(s.ids)-s.owned <= few && (s.owned > 0 || marks) {
-		if found, err = c.listWhere(ctx, s, c.Ours(), denied); err != nil {
+		if found, unlisted, err = c.listWhere(ctx, s, c.Ours()); err != nil {
 			return nil, nil, err
 		}
 		have := make(map[manifest.ID]bool, len(found))
 		for _, o := range found {
 			have[api.IDOf(o)] = true
 		}
-		left = slices.DeleteFunc(slices.Clone(s.ids), func(id manifest.ID) bool { return have[id] || denied[id] != nil })
+		left = slices.DeleteFunc(slices.Clone(s.ids), func(id manifest.ID) bool { return have[id] || slices.Contains(unlisted, id) })
 	}
 	if len(left) > few {
-		found, err = c.listWhere(ctx, s, "", denied)
-		return found, denied, err
-	}
-	for _, id := range left {
-		one, err := c.named(ctx, s.kind, []manifest.ID{id})
-		switch {
-		case api.IsRBAC(err):
-			denied[id] = err
-		case err != nil:
+		if found, unlisted, err = c.listWhere(ctx, s, ""); err != nil {
 			return nil, nil, err
 		}
-		found = append(found, one...)
+		left = nil
+	}
+	type answer struct {
+		found  []*metav1.PartialObjectMetadata
+		denied error
+	}
+	names := slices.Concat(left, unlisted)
+	answers, err := api.InParallel(ctx, c.Concurrency, names, func(ctx context.Context, id manifest.ID) (answer, error) {
+		one, err := c.named(ctx, s.kind, []manifest.ID{id})
+		if api.IsRBAC(err) {
+			return answer{denied: err}, nil
+		}
+		return answer{found: one}, err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	denied = map[manifest.ID]error{}
+	for i, a := range answers {
+		if found = append(found, a.found...); a.denied != nil {
+			denied[names[i]] = a.denied
+		}
 	}
 	return found, denied, nil
 }
 
-// listWhere lists the kind of a search in the whole cluster or, if that is forbidden, in each namespace of its objects. It adds the objects of
-// a namespace in which that is forbidden, too, to denied.
-func (c *Reader) listWhere(ctx context.Context, s search, selector string, denied map[manifest.ID]error) ([]*metav1.PartialObjectMetadata, error) {
+// listWhere lists the kind of a search in the whole cluster or, if that is forbidden, in each namespace of its objects. It also returns the
+// objects that are in none of the lists, because those are forbidden.
+func (c *Reader) listWhere(ctx context.Context, s search, selector string) (found []*metav1.PartialObjectMetadata, unlisted []manifest.ID, err error) {
 	what := api.ResourceName(c.Surface, s.kind)
-	found, err := c.List(ctx, c.Surface, s.kind, "", selector)
+	found, err = c.List(ctx, c.Surface, s.kind, "", selector)
+	if !api.IsRBAC(err) || len(s.ids) == 0 {
+		return found, nil, c.Explain(err, "list", what)
+	}
 	in := map[string][]manifest.ID{}
 	for _, id := range s.ids {
 		in[id.Namespace] = append(in[id.Namespace], id)
 	}
-	if !apierrors.IsForbidden(err) || len(in) == 0 || in[""] != nil {
-		return found, c.Explain(err, "list", what)
-	}
 	for _, namespace := range slices.Sorted(maps.Keys(in)) {
-		some, err := c.List(ctx, c.Surface, s.kind, namespace, selector)
-		err = c.Explain(err, "list", what+" in the namespace "+namespace)
+		var some []*metav1.PartialObjectMetadata
+		if namespace != "" {
+			some, err = c.List(ctx, c.Surface, s.kind, namespace, selector)
+		}
 		switch {
 		case api.IsRBAC(err):
-			for _, id := range in[namespace] {
-				denied[id] = err
-			}
+			unlisted = append(unlisted, in[namespace]...)
 		case err != nil:
-			return nil, err
+			return nil, nil, c.Explain(err, "list", what+" in the namespace "+namespace)
 		}
 		found = append(found, some...)
 	}
-	return found, nil
+	return found, unlisted, nil
 }
 
 // named reads objects of a kind by name. It leaves out missing ones.
