@@ -3,16 +3,20 @@ package trace
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	fixture "headgate.dev/headgate/fixtures/certificate"
 	"headgate.dev/headgate/fixtures/collector"
 	"headgate.dev/headgate/reconcile/network"
 	"headgate.dev/headgate/reconcile/reason"
@@ -102,6 +106,8 @@ func flush(t *testing.T, tracer *Tracer) {
 
 func TestWanted(t *testing.T) {
 	const at = "http://collector.monitoring:4318"
+	of, _ := fixture.New("collector.monitoring")
+	ca, empty := written(t, of), written(t, nil)
 	for name, tc := range map[string]struct {
 		reason string
 		env    map[string]string
@@ -123,6 +129,11 @@ func TestWanted(t *testing.T) {
 		"Plain":       {reason: "Credentials need TLS.", env: map[string]string{endpoint: at, headers: "k=" + secret}, err: "--plain-http collector.monitoring:4318"},
 		"PlainHost":   {reason: "A user may allow it.", env: map[string]string{endpoint: at, tracesHeaders: "k=" + secret}, plain: network.Plain{"collector.monitoring"}, on: true},
 		"TLS":         {reason: "TLS needs no permission.", env: map[string]string{endpoint: "https://collector.example.org", headers: "k=" + secret}, on: true},
+		"Authority":   {reason: "A file of a CA is used.", env: map[string]string{endpoint: at, authority: ca}, on: true},
+		"NoAuthority": {reason: "The SDK would use the CAs of the system without a word.", env: map[string]string{endpoint: at, authority: ca + ".gone"}, err: authority + ": open "},
+		"NotPEM":      {reason: "The SDK would use the CAs of the system without a word.", env: map[string]string{endpoint: at, authority: ca, tracesAuthority: empty}, err: tracesAuthority + ": " + empty + " contains no certificate"},
+		"NoKey":       {reason: "The SDK would send no certificate.", env: map[string]string{endpoint: at, certificate: ca}, err: "set both"},
+		"NotAKey":     {reason: "The SDK would send no certificate.", env: map[string]string{endpoint: at, certificate: ca, privateKey: ca}, err: certificate + ", " + privateKey},
 	} {
 		t.Run(name, func(t *testing.T) {
 			on, err := wanted(func(name string) string { return tc.env[name] }, tc.plain)
@@ -215,6 +226,56 @@ func TestLogOfErrors(t *testing.T) {
 			t.Errorf("in 130 minutes, there are %d lines:\n%s", n, log)
 		}
 	})
+}
+
+// A collector may have a certificate of a CA of its own. The log names the problem if it is another CA, and not after each pass.
+func TestTLS(t *testing.T) {
+	c := collector.Start(t)
+	server := httptest.NewTLSServer(c)
+	t.Cleanup(server.Close)
+	own := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	other, _ := fixture.New("127.0.0.1")
+	t.Setenv(endpoint, server.URL)
+	for _, tc := range []struct {
+		ca   []byte
+		sent int
+		want string
+	}{
+		{own, 3, ""},
+		{other, 0, "x509: certificate signed by unknown authority"},
+	} {
+		t.Setenv(authority, written(t, tc.ca))
+		log, before := logging(t), len(c.Traces())
+		tracer, err := FromEnvironment("", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			_, pass := tracer.Pass(t.Context(), "team-a", "platform", "time")
+			pass.End(nil)
+			if err := tracer.provider.ForceFlush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tracer.Close()
+		sent, lines := len(c.Traces())-before, 1
+		if tc.want == "" {
+			lines = 0
+		}
+		if got := log.String(); sent != tc.sent || strings.Count(got, "traces are lost") != lines || !strings.Contains(got, tc.want) {
+			t.Errorf("%d traces were sent, want %d; want %d lines with %q, got:\n%s", sent, tc.sent, lines, tc.want, got)
+		}
+	}
+}
+
+// written returns a file with a content.
+func written(t *testing.T, content []byte) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(name, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // logging returns the log of a test.

@@ -2,6 +2,8 @@ package trace
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -38,6 +40,13 @@ const (
 	tracesProtocol = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"
 	disabled       = "OTEL_SDK_DISABLED"
 	exporters      = "OTEL_TRACES_EXPORTER"
+
+	authority         = "OTEL_EXPORTER_OTLP_CERTIFICATE"
+	tracesAuthority   = "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE"
+	certificate       = "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"
+	tracesCertificate = "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE"
+	privateKey        = "OTEL_EXPORTER_OTLP_CLIENT_KEY"
+	tracesPrivateKey  = "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY"
 )
 
 // FromEnvironment returns the tracer that the environment asks for; nil if it names no collector. plain lists the hosts that may get the
@@ -66,17 +75,23 @@ func exportTo(out sdk.SpanExporter, version string) *Tracer {
 	return &Tracer{provider, provider.Tracer("headgate.dev/headgate")}
 }
 
-// wanted reports whether the environment asks for traces. Its errors quote no value: a URL and a header may contain a password.
-func wanted(getenv func(string) string, plain network.Plain) (bool, error) {
-	first := func(names ...string) (name, value string) {
-		for _, name := range names {
-			if value := strings.TrimSpace(getenv(name)); value != "" {
-				return name, value
-			}
+// An environment returns the values of variables.
+type environment func(name string) string
+
+// first returns the first of some variables that has a value.
+func (e environment) first(names ...string) (name, value string) {
+	for _, name := range names {
+		if value := strings.TrimSpace(e(name)); value != "" {
+			return name, value
 		}
-		return "", ""
 	}
-	name, value := first(tracesEndpoint, endpoint)
+	return "", ""
+}
+
+// wanted reports whether the environment asks for traces. Its errors quote no value except the name of a file: a URL and a header may
+// contain a password.
+func wanted(getenv environment, plain network.Plain) (bool, error) {
+	name, value := getenv.first(tracesEndpoint, endpoint)
 	if value == "" || strings.EqualFold(getenv(disabled), "true") || strings.EqualFold(getenv(exporters), "none") {
 		return false, nil
 	}
@@ -87,15 +102,41 @@ func wanted(getenv func(string) string, plain network.Plain) (bool, error) {
 	if to.User != nil {
 		return false, fmt.Errorf("%s: must not contain credentials; set them in %s", name, headers)
 	}
-	if name, value := first(tracesProtocol, protocol); strings.EqualFold(value, "grpc") {
+	if name, value := getenv.first(tracesProtocol, protocol); strings.EqualFold(value, "grpc") {
 		return false, fmt.Errorf("%s: Headgate does not export over grpc; set http/protobuf, and the port that the collector has for it, often 4318", name)
 	}
-	if name, value := first(tracesHeaders, headers); value != "" {
+	if name, value := getenv.first(tracesHeaders, headers); value != "" {
 		if err := plain.Check(to); err != nil {
 			return false, fmt.Errorf("%s: %w", name, err)
 		}
 	}
-	return true, nil
+	err = certified(getenv)
+	return err == nil, err
+}
+
+// certified returns an error for a file of certificates that cannot be used. The SDK would go on without it.
+func certified(getenv environment) error {
+	if name, file := getenv.first(tracesAuthority, authority); file != "" {
+		pem, err := os.ReadFile(file)
+		switch {
+		case err != nil:
+			return fmt.Errorf("%s: %w", name, err)
+		case !x509.NewCertPool().AppendCertsFromPEM(pem):
+			return fmt.Errorf("%s: %s contains no certificate in PEM", name, file)
+		}
+	}
+	name, file := getenv.first(tracesCertificate, certificate)
+	keyName, key := getenv.first(tracesPrivateKey, privateKey)
+	if file == "" && key == "" {
+		return nil
+	}
+	if file == "" || key == "" {
+		return fmt.Errorf("%s needs %s, and the other way round; set both", certificate, privateKey)
+	}
+	if _, err := tls.LoadX509KeyPair(file, key); err != nil {
+		return fmt.Errorf("%s, %s: %w", name, keyName, err)
+	}
+	return nil
 }
 
 // Pass begins the trace of a pass.
