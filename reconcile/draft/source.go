@@ -25,18 +25,19 @@ func checkedSource(o facts.Observed) (_ facts.Observed, err error) {
 	return o, err
 }
 
-// checkSource refuses a commit of another source, one that may be older than the last applied one, and one that is applied in turn with
+// checkSource refuses a commit that may be older than the last applied one, one of another source, and one that is applied in turn with
 // another one. It reports whether the source takes over the inventory from the recorded one.
 func checkSource(o facts.Observed, from render.SourceID) (takesOver bool, err error) {
 	was := o.Inventory.Record.Source
+	if was.MayBeNewer(from.Commit, o.AppliedBefore) { // first: a clone that lacks the other commit cannot tell whether its repository has it
+		return false, &reason.AppliedMeanwhileError{Commit: was.Commit}
+	}
 	same, err := sameSource(was, from, o.Terms.Object)
 	switch {
 	case err != nil:
 		return false, err
 	case !same && (from.Repository == "" || o.Terms.TakeOver != was.String()):
 		return false, &reason.SourceError{Sync: o.Inventory.Sync, Recorded: was.String(), Found: from.String()}
-	case was.MayBeNewer(from.Commit, o.AppliedBefore):
-		return false, &reason.AppliedMeanwhileError{Commit: was.Commit}
 	}
 	this := cmp.Or(o.Want.Revision, from.Commit)
 	other, last := inventory.Turns(o.Inventory.History, this)

@@ -299,6 +299,13 @@ func TestAppliedMeanwhile(t *testing.T) {
 			if err == nil && p.Applied != tc.applied {
 				t.Errorf("%s\nthe plan names the last applied commit %q, want %q", tc.reason, p.Applied, tc.applied)
 			}
+			if tc.refuse { // the other process has a clone of a mirror, and this one has not fetched the commit
+				seen.Inventory.Record.Source.Repository = "example.org/mirror"
+				want.Source.Contains = func(string) (bool, error) { return false, nil }
+				if _, err := given.Compute(want, seen); !errors.As(err, &meanwhile) {
+					t.Errorf("%s\nfrom a mirror: %v", tc.reason, err)
+				}
+			}
 			seen.Stance = plan.Destroying
 			if _, err := given.Compute(render.Desired{}, seen); err != nil {
 				t.Errorf("destroy is not refused: %v", err)
