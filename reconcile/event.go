@@ -17,7 +17,7 @@ type Event struct {
 	Report   report.Report   // of Passed and Untouched
 	Preview  report.Combined // of Previewed
 	Took     time.Duration   // of Passed, Stopped and Previewed: the duration; of Waiting: the time so far
-	For      string          // of Waiting: what the pass is waiting for; of IsSuspended: why it writes nothing
+	For      string          // of Waiting: what the pass is waiting for; of IsSuspended: why it writes nothing; of WatchFailed and Watched: what
 	Next     time.Duration   // of Passed: the time until the next pass, unless something triggers it earlier
 	Err      error
 }
@@ -37,7 +37,8 @@ const (
 	Untouched     EventKind = "commit changes nothing"                        // of the sync: it has the result of the last pass, and needs none
 	Stopped       EventKind = "pass interrupted"                              // by the end of the loop, or by something newer
 	PublishFailed EventKind = "cannot publish"
-	WatchFailed   EventKind = "cannot watch"            // the next pass finds drift
+	WatchFailed   EventKind = "cannot watch"            // the next pass finds drift of that
+	Watched       EventKind = "watches again"           // what it could not watch
 	WebhookFailed EventKind = "cannot receive webhooks" // the next poll finds pushes
 	SourceState   EventKind = "source"                  // whether the repository or the source of Flux can be read has changed: Err is why not
 	IsSuspended   EventKind = "suspended"

@@ -30,10 +30,10 @@ type PendingLister interface {
 }
 
 // A Watcher reports the owned objects that differ from our last write, until ctx is done. It reports all of them together, and
-// again after every change: by identity, each with a value that changes with the object. It calls trouble for objects that it
-// cannot watch. Watch returns at once, and wait returns once nothing of it goes on.
+// again after every change: by identity, each with a value that changes with the object. It calls trouble for what it cannot watch, and
+// without an error once it watches that again. Watch returns at once, and wait returns once nothing of it goes on.
 type Watcher interface {
-	Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func())
+	Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(what string, err error)) (wait func())
 }
 
 // A Loop makes passes over one target: at intervals, for each new commit, and when another writer changes what the sync owns. It
@@ -98,7 +98,13 @@ func (l Loop) Start(ctx context.Context) (wait func()) {
 	r.ctx, r.patient = ctx, true
 	watched := func() {}
 	if r.Watcher != nil {
-		watched = r.Watcher.Watch(ctx, r.setMoved, func(err error) { r.emit(Event{Kind: WatchFailed, Err: err}) })
+		watched = r.Watcher.Watch(ctx, r.setMoved, func(what string, err error) {
+			kind := WatchFailed
+			if err == nil {
+				kind = Watched
+			}
+			r.emit(Event{Kind: kind, For: what, Err: err})
+		})
 	}
 	r.passes = r.Queue.Join(ctx, engine.Start.Priority(), r.work)
 	remote, leave := r.Remotes.join(ctx, r)

@@ -164,7 +164,7 @@ func (w *world) Publish(_ context.Context, r report.Report) error {
 	return w.publish
 }
 
-func (w *world) Watch(ctx context.Context, tell func(map[manifest.ID]string), _ func(error)) (wait func()) {
+func (w *world) Watch(ctx context.Context, tell func(map[manifest.ID]string), _ func(string, error)) (wait func()) {
 	w.set(func() { w.tell = tell })
 	ended := make(chan struct{})
 	context.AfterFunc(ctx, func() {

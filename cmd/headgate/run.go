@@ -366,7 +366,9 @@ func logEvent(log *slog.Logger, e reconcile.Event) {
 	case reconcile.PublishFailed:
 		log.Warn("a status could not be posted", "error", e.Err)
 	case reconcile.WatchFailed:
-		log.Warn("drift is found only by the next pass", "error", e.Err)
+		log.Warn("drift is found only by the next pass", "of", e.For, "error", e.Err)
+	case reconcile.Watched:
+		log.Info(string(e.Kind), "of", e.For)
 	case reconcile.SourceState:
 		logSource(log, e.Err)
 	case reconcile.WebhookFailed:

@@ -137,7 +137,7 @@ func (c *Cluster) Apply(ctx context.Context, p plan.Plan) ([]plan.Outcome, error
 
 // Watch reports the objects of the inventory that changed since our last write, with their current marks, and again after every
 // change, until ctx is done. Passes may run at the same time. Watch returns at once, and wait returns once nothing of it goes on.
-func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func()) {
+func (c *Cluster) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(what string, err error)) (wait func()) {
 	return c.watch.Watch(ctx, tell, trouble)
 }
 
@@ -182,11 +182,6 @@ func (c *Cluster) Policies(ctx context.Context) (map[string]crossplane.LivePolic
 // Packages returns the packages that Crossplane has installed, with one request, or nil without Crossplane.
 func (c *Cluster) Packages(ctx context.Context) ([]crossplane.Installed, error) {
 	return c.reader.Packages(ctx)
-}
-
-// AppliedImages returns the images that the sync applied, with one request; see inventory.Record.
-func (c *Cluster) AppliedImages(ctx context.Context) ([]packages.Locked, error) {
-	return c.reader.AppliedImages(ctx)
 }
 
 // ImageConfigs returns the ImageConfigs of the cluster, or nil without Crossplane.
@@ -249,7 +244,7 @@ func NewLooker(config *rest.Config, of inventory.Sync, options Options) (*Looker
 
 // Watch reports the wanted objects that changed since their comparison, and again after every change, until ctx is
 // done. It calls trouble once for each kind that cannot be watched.
-func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func()) {
+func (l *Looker) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(what string, err error)) (wait func()) {
 	return l.watch.Everything(ctx, l.News(), l.Marks, tell, trouble)
 }
 

@@ -61,7 +61,7 @@ func watch(t *testing.T, c *cluster.Cluster) *told {
 	return watchIt(t, c.Watch)
 }
 
-func watchIt(t *testing.T, watch func(ctx context.Context, tell func(map[manifest.ID]string), trouble func(error)) func()) *told {
+func watchIt(t *testing.T, watch func(ctx context.Context, tell func(map[manifest.ID]string), trouble func(what string, err error)) func()) *told {
 	t.Helper()
 	w := &told{}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -69,9 +69,13 @@ func watchIt(t *testing.T, watch func(ctx context.Context, tell func(map[manifes
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.moved = maps.Clone(moved)
-	}, func(err error) {
+	}, func(what string, err error) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
+		if err == nil {
+			w.trouble = append(w.trouble, what+" is watched")
+			return
+		}
 		w.trouble = append(w.trouble, err.Error())
 	})
 	t.Cleanup(func() {

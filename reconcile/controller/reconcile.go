@@ -116,6 +116,7 @@ func (c *controller) carry(ctx context.Context, wanted v1alpha1.Sync, one *subje
 	}
 	c.fleet.Stop(name)
 	one.at = at
+	one.anew()
 	as, err := c.Wire(wanted, c.around(wanted, one, at))
 	if err != nil {
 		return refuse(v1alpha1.ReasonInvalidSpec, "%w", err)

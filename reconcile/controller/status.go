@@ -38,6 +38,7 @@ func stalled(s v1alpha1.Status, generation int64, why, message string) v1alpha1.
 	next.set(v1alpha1.ConditionStalled, metav1.ConditionTrue, why, message)
 	next.without(v1alpha1.ConditionReconciling)
 	next.without(v1alpha1.ConditionSourceReady)
+	next.without(v1alpha1.ConditionWatched)
 	return next.Status
 }
 
@@ -80,6 +81,7 @@ func (s *change) began() {
 		return
 	}
 	s.without(v1alpha1.ConditionStalled)
+	s.without(v1alpha1.ConditionWatched)
 	s.progresses("the first pass over this generation has not ended")
 	s.set(v1alpha1.ConditionReady, metav1.ConditionUnknown, v1alpha1.ReasonProgressing, "the first pass over this generation has not ended")
 }

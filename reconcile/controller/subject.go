@@ -37,6 +37,8 @@ type subject struct {
 	gone      bool            // there is no object any more that could show a status
 	waits     bool            // the last fetch found a dependency that is not far enough
 	lastEvent string          // reason and message of the last Event
+	unwatched unwatched
+	passes    int // that ended
 
 	writing sync.Mutex // one write at a time
 }
@@ -51,7 +53,7 @@ const (
 )
 
 func newSubject(of *controller, s *v1alpha1.Sync) *subject {
-	return &subject{of: of, uid: s.UID, object: s, status: *s.Status.DeepCopy()}
+	return &subject{of: of, uid: s.UID, object: s, status: *s.Status.DeepCopy(), unwatched: unwatched{}}
 }
 
 // see records the object as it is now. It reports whether to make a pass soon: for another approval or another request in its annotations,
@@ -127,7 +129,12 @@ func (j *subject) hear(generation int64, e reconcile.Event) {
 	if e.Kind == reconcile.Passed && next.LastHandledReconcileAt != j.requested {
 		next.LastHandledReconcileAt, changed = j.requested, true
 	}
+	if e.Kind == reconcile.Passed {
+		j.passes++
+	}
+	next = j.unwatched.after(next, generation, e, j.passes)
 	before := j.status
+	changed = changed || !equality.Semantic.DeepEqual(next, before)
 	j.status = next
 	changed = j.setMoves() || changed
 	j.mu.Unlock()
@@ -142,6 +149,13 @@ func (j *subject) hear(generation int64, e reconcile.Event) {
 		j.event(core.EventTypeWarning, v1alpha1.EventStatusNotPosted, e.Err.Error())
 	default:
 	}
+}
+
+// anew forgets what the passes before could not watch.
+func (j *subject) anew() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.unwatched, j.passes = unwatched{}, 0
 }
 
 // stall records why the object does not run.

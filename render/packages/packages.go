@@ -32,8 +32,7 @@ type Commit struct {
 type Live struct {
 	Installed []crossplane.Installed
 	Images    []LiveConfig
-	Applied   []Locked // see render.Input
-	Installs  bool     // Crossplane installs packages, so also read images that have a copy in the tree
+	Installs  bool // Crossplane installs packages, so also read images that have a copy in the tree
 }
 
 // Of returns the Commit of documents. If unlocked is true, it ignores the lock of the commit.

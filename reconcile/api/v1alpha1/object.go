@@ -46,6 +46,8 @@ const (
 	// ConditionSourceReady exists only while the repository cannot be read, or the source of Flux is not ready, and is False. Passes over the last
 	// commit go on.
 	ConditionSourceReady = "SourceReady"
+	// ConditionWatched exists only while owned objects are not watched, and is False. Passes find their drift, at spec.interval.
+	ConditionWatched = "Watched"
 )
 
 // The reasons of conditions, beside the codes of reports.
@@ -64,6 +66,7 @@ const (
 	ReasonNoDrift     = "NoDrift"        // Drifted: no object differs
 	ReasonSuspended   = "Suspended"      // Suspended: spec.suspend is true; Ready: creates or updates wait for the end of that
 	ReasonOverdue     = "Overdue"        // Suspended: spec.suspension.until has passed
+	ReasonNotWatched  = "NotWatched"     // Watched: the service account may not list and watch objects, or the API server does not let it
 	ReasonSource      = "SourceNotReady" // SourceReady: the repository cannot be read, or the source of Flux is suspended, fails, has no artifact, or is gone
 
 	ReasonInvalidSpec           = "InvalidSpec"           // Stalled: a field has a value that is not valid
@@ -100,7 +103,7 @@ const (
 type Status struct {
 	// ObservedGeneration is the generation of the Sync that the conditions describe.
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions are Ready, Reconciling, Stalled, Held, Drifted, Suspended and SourceReady. The reasons of Held are the codes of reports.
+	// Conditions are Ready, Reconciling, Stalled, Held, Drifted, Suspended, SourceReady and Watched. The reasons of Held are the codes of reports.
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -107,7 +107,11 @@ func TestFollow(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				w := New(store.New(client, 0, store.Term{}), nil).watching(nil, func(error) { trouble++ })
+				w := New(store.New(client, 0, store.Term{}), nil).watching(nil, func(_ string, err error) {
+					if err != nil {
+						trouble++
+					}
+				})
 				ctx, cancel := context.WithCancel(t.Context())
 				go w.follow(ctx, f)
 				time.Sleep(5 * time.Minute)

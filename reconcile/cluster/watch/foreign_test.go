@@ -67,7 +67,7 @@ func TestForeignObjectsWithOurLabel(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					told = append(told, moved)
-				}, func(error) {})
+				}, func(string, error) {})
 				defer w.news.end()
 				l := &kindMarks{watching: w}
 				w.kinds[kind] = l

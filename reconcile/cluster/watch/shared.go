@@ -172,8 +172,10 @@ type sharedKind struct {
 
 	again     context.CancelFunc      // lists again
 	listeners map[string][]*kindMarks // by the value of our label
+	within    string                  // the only namespace that is watched, because the rights suffice for no more; "" for all
 	objects   *markedObjects          // nil until they are listed
-	trouble   error                   // why it is not watched; nil if it is
+	what      string                  // is not watched
+	trouble   error                   // why; nil if it is watched
 }
 
 // join makes a kind known to a listener until the returned function is called.
@@ -192,13 +194,18 @@ func (s *Shared) join(ctx context.Context, kind schema.GroupKind, l *kindMarks) 
 	key := l.cluster.Sync.Key()
 	k.listeners[key] = append(k.listeners[key], l)
 	if k.objects != nil {
-		l.setAll(k.objects.marks[key])
+		l.setAll(k.objects.marks[key], k.objects.within)
 	}
 	signal(k.wake)
 	if k.trouble != nil {
-		go l.watching.trouble(k.trouble)
+		go l.watching.trouble(k.what, k.trouble)
 	}
-	return sync.OnceFunc(func() { k.leave(key, l) })
+	return sync.OnceFunc(func() {
+		what, trouble := k.leave(key, l)
+		if trouble != nil && ctx.Err() == nil { // the sync has none of these objects any more
+			l.watching.trouble(what, nil)
+		}
+	})
 }
 
 // lookAgain makes the watches of some kinds look now whether their kinds are served.
@@ -212,8 +219,8 @@ func (s *Shared) lookAgain(kinds []schema.GroupKind) {
 	}
 }
 
-// leave removes a listener. The last one ends the watch.
-func (k *sharedKind) leave(key string, l *kindMarks) {
+// leave removes a listener, and returns what it was told of trouble. The last one ends the watch.
+func (k *sharedKind) leave(key string, l *kindMarks) (what string, trouble error) {
 	k.mu.Lock()
 	k.listeners[key] = slices.DeleteFunc(k.listeners[key], func(other *kindMarks) bool { return other == l })
 	if len(k.listeners[key]) == 0 {
@@ -223,11 +230,13 @@ func (k *sharedKind) leave(key string, l *kindMarks) {
 	if last && k.Shared.kinds[k.kind] == k {
 		delete(k.Shared.kinds, k.kind)
 	}
+	what, trouble = k.what, k.trouble
 	k.mu.Unlock()
 	if last {
 		k.stop()
 		<-k.ended
 	}
+	return what, trouble
 }
 
 // run watches the kind whenever it is served.
@@ -239,8 +248,10 @@ func (k *sharedKind) run(ctx context.Context) {
 		k.again = again
 		k.mu.Unlock()
 		if f, err := k.feed(following); err == nil {
+			wide := time.AfterFunc(wider, func() { k.widen(again) })
 			w := &watching{cluster: k.reader, trouble: k.tell}
 			w.follow(following, f)
+			wide.Stop()
 			again()
 			continue
 		}
@@ -253,14 +264,25 @@ func (k *sharedKind) run(ctx context.Context) {
 	}
 }
 
-// tell reports why the kind is not watched.
-func (k *sharedKind) tell(trouble error) {
+// widen watches the whole cluster again, if the rights suffice by now. again ends the watch of before.
+func (k *sharedKind) widen(again context.CancelFunc) {
 	k.mu.Lock()
-	k.trouble = trouble
+	limited := k.within != ""
+	k.within = ""
+	k.mu.Unlock()
+	if limited {
+		again()
+	}
+}
+
+// tell reports why the kind is not watched, or that it is watched again.
+func (k *sharedKind) tell(what string, trouble error) {
+	k.mu.Lock()
+	k.what, k.trouble = what, trouble
 	all := slices.Concat(slices.Collect(maps.Values(k.listeners))...)
 	k.mu.Unlock()
 	for _, l := range all {
-		l.watching.trouble(trouble)
+		l.watching.trouble(what, trouble)
 	}
 }
 
@@ -274,13 +296,17 @@ func (k *sharedKind) feed(ctx context.Context) (feed, error) {
 	if err != nil {
 		return feed{}, err
 	}
-	f := k.reader.metadataFeed(s, k.kind, gvr, metav1.NamespaceAll, k.selector())
+	within, only := k.spaceOf(s)
+	f := k.reader.metadataFeed(s, k.kind, gvr, within, k.selector())
+	if only != within {
+		f.forbidden = func() { k.change(func() { k.within = only }, func(*kindMarks) {}) }
+	}
 	var listing *markedObjects // nil after the list is complete
 	f.unserved = func() {
 		k.change(func() { k.objects = nil }, (*kindMarks).forget)
 		api.Sleep(ctx, firstRetry) // a CRD that is being replaced is back in a moment
 	}
-	f.fresh = func() { listing = newMarkedObjects() }
+	f.fresh = func() { listing = newMarkedObjects(within) }
 	f.put = func(o metav1.Object) {
 		id, key := idOfKind(k.kind, o), o.GetLabels()[inventory.SyncLabel]
 		switch {
@@ -294,10 +320,21 @@ func (k *sharedKind) feed(ctx context.Context) (feed, error) {
 	}
 	f.gone = func(o metav1.Object) { k.gone(idOfKind(k.kind, o), o.GetResourceVersion()) }
 	f.whole = func() {
-		k.change(func() { k.trouble, k.objects = nil, listing }, func(l *kindMarks) { l.setAll(listing.marks[l.cluster.Sync.Key()]) })
+		k.change(func() { k.objects = listing }, func(l *kindMarks) { l.setAll(listing.marks[l.cluster.Sync.Key()], within) })
 		listing = nil
 	}
 	return f, nil
+}
+
+// spaceOf returns the namespace to watch, "" for all, and the one to watch if that is forbidden: a Role of the namespace of the syncs may
+// allow less than the whole cluster. Both are the same if there is no other.
+func (k *sharedKind) spaceOf(s *api.Surface) (within, only string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.within != "" || len(k.spaces) != 1 || !s.Kinds[k.kind].Namespaced {
+		return k.within, k.within
+	}
+	return "", slices.Collect(maps.Keys(k.spaces))[0]
 }
 
 // change changes the kind and tells all listeners.
@@ -351,12 +388,13 @@ func (k *sharedKind) gone(id manifest.ID, version string) {
 
 // markedObjects holds the marks of objects by the value of our label.
 type markedObjects struct {
-	marks map[string]map[manifest.ID]string
-	syncs map[manifest.ID]string // the value of the label of each object
+	within string // the only namespace whose objects are known; "" for all
+	marks  map[string]map[manifest.ID]string
+	syncs  map[manifest.ID]string // the value of the label of each object
 }
 
-func newMarkedObjects() *markedObjects {
-	return &markedObjects{marks: map[string]map[manifest.ID]string{}, syncs: map[manifest.ID]string{}}
+func newMarkedObjects(within string) *markedObjects {
+	return &markedObjects{within: within, marks: map[string]map[manifest.ID]string{}, syncs: map[manifest.ID]string{}}
 }
 
 func (m *markedObjects) put(id manifest.ID, key, mark string) {
@@ -419,7 +457,7 @@ func (s *Shared) several(namespace string) bool {
 // do not suffice, or the inventory lacks the label that the shared watch selects.
 func (w *watching) followShared(ctx context.Context, alone func()) (leave func()) {
 	at, name, f := w.cluster.Core.ConfigMaps(w.cluster.Sync.Namespace), api.InventoryName(w.cluster.Sync), w.inventoryFeed(ctx)
-	l := &inventoryListener{news: settling{trouble: w.trouble}}
+	l := &inventoryListener{news: settling{trouble: w.panicked}}
 	began, over := false, false
 	l.news.do = func() {
 		if over {
@@ -547,7 +585,7 @@ func (i *sharedInventories) run(ctx context.Context) {
 	defer close(i.ended)
 	at := i.reader.Core.ConfigMaps(i.namespace)
 	listed, version := map[string]bool{}, ""
-	w := &watching{cluster: i.reader, trouble: func(error) {}} // passes read inventories, too, and report the error
+	w := &watching{cluster: i.reader, trouble: func(string, error) {}} // passes read inventories, too, and report the error
 	w.follow(ctx, feed{
 		what: "the inventory ConfigMaps of " + i.namespace,
 		list: func(ctx context.Context, options metav1.ListOptions) ([]metav1.Object, metav1.ListInterface, error) {

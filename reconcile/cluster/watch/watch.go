@@ -30,6 +30,7 @@ const (
 	mostNews   = time.Second            // changes are reported after this time even if there are more
 	firstRetry = 500 * time.Millisecond
 	mostRetry  = 10 * time.Second
+	wider      = 10 * time.Minute // after this time, a watch of one namespace tries the whole cluster again
 	pageSize   = 500
 )
 
@@ -45,12 +46,12 @@ func New(store *store.Store, with *Shared) *Watcher { return &Watcher{Store: sto
 
 // Watch reports the objects of the inventory that changed since our last write, with their current marks, and again after every
 // change, until ctx is done. It leaves out objects that a pass is writing, and those whose status alone changed. It calls trouble
-// once for each kind that cannot be watched, and watches all others. Passes may run at the same time. Watch returns at once, and wait
-// returns once nothing of it goes on.
+// once for each kind that cannot be watched, and without an error once it is watched again. It watches all others. Passes may run at the same
+// time. Watch returns at once, and wait returns once nothing of it goes on.
 //
 // It watches the inventory and, for every kind in it, the metadata of objects with our label. It keeps only the mark of an object.
 // Clusters with the same Options.Shares have these watches together.
-func (c *Watcher) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func()) {
+func (c *Watcher) Watch(ctx context.Context, tell func(moved map[manifest.ID]string), trouble func(what string, err error)) (wait func()) {
 	w := c.watching(tell, trouble)
 	w.join = func() { w.joinKinds(ctx) }
 	leave := w.followInventory(ctx)
@@ -74,7 +75,7 @@ func (w *watching) until(ctx context.Context, leave func()) (wait func()) {
 
 // Everything watches objects without our label, too: those that marks returns, with the marks that they are expected to have, or "" if they
 // should not exist. It asks again after each of the news.
-func (c *Watcher) Everything(ctx context.Context, news <-chan struct{}, marks func() map[manifest.ID]string, tell func(moved map[manifest.ID]string), trouble func(error)) (wait func()) {
+func (c *Watcher) Everything(ctx context.Context, news <-chan struct{}, marks func() map[manifest.ID]string, tell func(moved map[manifest.ID]string), trouble func(what string, err error)) (wait func()) {
 	w := c.watching(tell, trouble)
 	w.everything = true
 	w.alone.Go(func() {
@@ -100,13 +101,14 @@ type watching struct {
 	cluster    *Watcher
 	everything bool // also objects without our label
 	tell       func(moved map[manifest.ID]string)
-	trouble    func(error)
+	trouble    func(what string, err error)
 	join       func()         // follows the kinds of the objects; nil if a goroutine does that
 	news       settling       // a field below changed
 	kindsMoved chan struct{}  // the kinds to follow may have changed
 	alone      sync.WaitGroup // the goroutines of feeds that are not shared
 
-	told map[manifest.ID]string // what was told last
+	told    map[manifest.ID]string // what was told last
+	limited string                 // the namespace beyond which nothing is watched, as it was told last; "" if there is none
 
 	mu    sync.Mutex
 	owned map[manifest.ID]string // the mark that we left each object with, or absent; nil if not known yet
@@ -117,20 +119,24 @@ type watching struct {
 // kindMarks holds the marks of the watched objects of one kind.
 type kindMarks struct {
 	*watching
-	space string                 // the namespace of all of them; "" if there are several
-	marks map[manifest.ID]string // nil until they are listed
-	gone  map[manifest.ID]string // deleted objects
-	stop  context.CancelFunc
+	space  string                 // the namespace of all of them; "" if there are several
+	within string                 // the only namespace whose objects are known; "" for all
+	marks  map[manifest.ID]string // nil until they are listed
+	gone   map[manifest.ID]string // deleted objects
+	stop   context.CancelFunc
 }
 
-func (c *Watcher) watching(tell func(map[manifest.ID]string), trouble func(error)) *watching {
+func (c *Watcher) watching(tell func(map[manifest.ID]string), trouble func(what string, err error)) *watching {
 	w := &watching{
 		cluster: c, tell: tell, trouble: trouble, kindsMoved: make(chan struct{}, 1),
 		kinds: map[schema.GroupKind]*kindMarks{}, told: map[manifest.ID]string{},
 	}
-	w.news = settling{do: w.report, trouble: trouble, quiet: quietTime, most: mostNews}
+	w.news = settling{do: w.report, trouble: w.panicked, quiet: quietTime, most: mostNews}
 	return w
 }
+
+// panicked reports a panic while changes were reported.
+func (w *watching) panicked(err error) { w.trouble("changes", err) }
 
 // absent is used as the mark of an object that does not exist.
 const absent = "absent"
@@ -164,7 +170,37 @@ func (w *watching) report() {
 		w.told = moved
 		w.tell(maps.Clone(moved))
 	}
+	w.tellLimit()
 }
+
+// tellLimit reports whether objects are owned where the rights let nothing be watched.
+func (w *watching) tellLimit() {
+	limit := w.limit()
+	if limit == w.limited {
+		return
+	}
+	var why error
+	if limit != "" {
+		why = errors.New("the rights let it watch that namespace only")
+	}
+	w.trouble("objects outside of "+cmp.Or(limit, w.limited), why)
+	w.limited = limit
+}
+
+// limit returns the only namespace that is watched if objects of others are owned; otherwise "".
+func (w *watching) limit() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for id := range w.owned {
+		if kind := w.kinds[api.GroupKind(id)]; kind != nil && kind.beyond(id) {
+			return kind.within
+		}
+	}
+	return ""
+}
+
+// beyond reports whether an object is in a namespace that is not watched.
+func (k *kindMarks) beyond(id manifest.ID) bool { return k.within != "" && id.Namespace != k.within }
 
 // moved returns the objects whose marks differ from the inventory, with their current marks.
 func (w *watching) moved() map[manifest.ID]string {
@@ -176,7 +212,7 @@ func (w *watching) moved() map[manifest.ID]string {
 	}
 	for id, left := range w.owned {
 		kind := w.kinds[api.GroupKind(id)]
-		if kind == nil || kind.marks == nil || left == "" {
+		if kind == nil || kind.marks == nil || left == "" || kind.beyond(id) {
 			continue // not known, or not written completely
 		}
 		now, exists := kind.marks[id]
@@ -220,11 +256,12 @@ func (w *watching) follow(ctx context.Context, f feed) {
 				from, err = f.relist(ctx)
 			}
 			if err == nil {
-				began := time.Now()
-				from, err = f.keepUp(ctx, from)
-				if time.Since(began) > mostRetry { // it worked
+				from, err = f.keepUp(ctx, from, func() {
+					if logged != "" {
+						w.trouble(f.what, nil)
+					}
 					failures, logged = 0, ""
-				}
+				})
 			}
 			return err
 		})
@@ -244,7 +281,7 @@ func (w *watching) follow(ctx context.Context, f feed) {
 		}
 		if why := w.cluster.Explain(err, "watch", f.what).Error(); ctx.Err() == nil && why != logged && !expired && !api.IsTransient(err) && (failures > 0 || !errors.Is(err, errShort)) {
 			logged = why
-			w.trouble(cmp.Or(defectIn(err), errors.New(why)))
+			w.trouble(f.what, cmp.Or(defectIn(err), errors.New(why)))
 		}
 		pause := min(firstRetry<<min(failures, 10), mostRetry)
 		failures++
@@ -279,35 +316,43 @@ func (f feed) relist(ctx context.Context) (string, error) {
 	}
 }
 
-// keepUp watches until the watch ends, and returns the last resourceVersion that it saw.
-func (f feed) keepUp(ctx context.Context, from string) (string, error) {
+// keepUp watches until the watch ends, and returns the last resourceVersion that it saw. It calls works once that has worked for a while.
+func (f feed) keepUp(ctx context.Context, from string, works func()) (string, error) {
 	timeout := int64(300 + rand.IntN(300)) //nolint:gosec // it only keeps watches from ending together
 	events, err := f.watch(ctx, metav1.ListOptions{ResourceVersion: from, AllowWatchBookmarks: true, TimeoutSeconds: &timeout})
 	if err != nil {
 		return from, err
 	}
 	defer events.Stop()
-	begun := time.Now()
-	for e := range events.ResultChan() {
-		if e.Type == watch.Error {
-			return from, apierrors.FromObject(e.Object)
-		}
-		o, ok := e.Object.(metav1.Object)
-		if !ok {
+	begun, steady := time.Now(), time.After(mostRetry)
+	for {
+		var e watch.Event
+		var open bool
+		select {
+		case <-steady:
+			works()
 			continue
+		case e, open = <-events.ResultChan():
 		}
-		switch e.Type {
-		case watch.Added, watch.Modified:
-			f.put(o)
-		case watch.Deleted:
+		switch o, is := e.Object.(metav1.Object); {
+		case !open && time.Since(begun) < time.Second: // a proxy that cannot watch: do not spin
+			return from, errShort
+		case !open:
+			return from, nil
+		case e.Type == watch.Error:
+			return from, apierrors.FromObject(e.Object)
+		case !is:
+			continue
+		case e.Type == watch.Deleted:
 			f.gone(o)
+			from = o.GetResourceVersion()
+		case e.Type == watch.Added, e.Type == watch.Modified:
+			f.put(o)
+			from = o.GetResourceVersion()
+		default:
+			from = o.GetResourceVersion() // a bookmark
 		}
-		from = o.GetResourceVersion()
 	}
-	if time.Since(begun) < time.Second { // a proxy that cannot watch: do not spin
-		return from, errShort
-	}
-	return from, nil
 }
 
 var errShort = errors.New("the watch ended immediately")
@@ -532,7 +577,7 @@ func (k *kindMarks) feed(ctx context.Context, s *api.Surface, gk schema.GroupKin
 	}
 	f.gone = func(o metav1.Object) { k.drop(idOfKind(gk, o), o.GetResourceVersion()) }
 	f.whole = func() {
-		k.setAll(listing)
+		k.setAll(listing, k.space)
 		listing = nil
 	}
 	return f
@@ -564,9 +609,10 @@ func (k *kindMarks) drop(id manifest.ID, version string) {
 	})
 }
 
-// setAll records the marks of all objects.
-func (k *kindMarks) setAll(marks map[manifest.ID]string) {
+// setAll records the marks of all objects, or of all within a namespace.
+func (k *kindMarks) setAll(marks map[manifest.ID]string, within string) {
 	k.change(func() {
+		k.within = within
 		k.marks, k.gone = maps.Clone(marks), map[manifest.ID]string{}
 		if k.marks == nil {
 			k.marks = map[manifest.ID]string{}
