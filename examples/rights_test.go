@@ -139,7 +139,11 @@ func (p *process) follow(but string) {
 	var group sync.WaitGroup
 	watcher := p.wired().Cluster
 	group.Go(func() {
-		watcher.Watch(ctx, func(map[manifest.ID]string) {}, func(err error) { p.Errorf("watch: %v", err) })
+		watcher.Watch(ctx, func(map[manifest.ID]string) {}, func(what string, err error) {
+			if err != nil {
+				p.Errorf("watch of %s: %v", what, err)
+			}
+		})
 	})
 	for p.waits("watch", but) && ctx.Err() == nil {
 		time.Sleep(20 * time.Millisecond)
