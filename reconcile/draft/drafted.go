@@ -314,7 +314,7 @@ var unstored = []cause{
 		return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return record.IsOld(s, p.seen.Inventory) })
 	}},
 	{plan.Ending, "the sync owns nothing any more", func(p drafted) bool { return len(p.Steps) == 0 && p.Version != "" }},
-	{nil, "the commit declares other objects", func(p drafted) bool { return learnsUndeclared(p.Plan, p.seen.Inventory) }},
+	{nil, "the commit declares other objects", func(p drafted) bool { return record.LearnsUndeclared(p.Plan, p.seen.Inventory) }},
 	{nil, "a CRD belongs to a definition", func(p drafted) bool { return unrecorded(p.Plan, p.seen.Inventory) }},
 }
 

@@ -141,17 +141,3 @@ func undeclared(seen facts.Observed) map[manifest.ID]bool {
 	}
 	return all
 }
-
-// learnsUndeclared reports whether the inventory must be stored because the commit now declares an object, or does not any more.
-// Objects that the plan forgets or writes do not count, because they are stored anyway.
-func learnsUndeclared(p plan.Plan, have inventory.Inventory) bool {
-	if p.Undeclared == nil {
-		return false
-	}
-	for id, e := range have.Entries {
-		if e.Undeclared != p.Undeclared[id] {
-			return true
-		}
-	}
-	return false
-}

@@ -56,6 +56,20 @@ func Intent(p plan.Plan, have inventory.Inventory) inventory.Inventory {
 	return next
 }
 
+// LearnsUndeclared reports whether the inventory must be stored because the commit now declares an object, or does not any more.
+// Objects that the plan forgets or writes do not count, because they are stored anyway.
+func LearnsUndeclared(p plan.Plan, have inventory.Inventory) bool {
+	if p.Undeclared == nil {
+		return false
+	}
+	for id, e := range have.Entries {
+		if e.Undeclared != p.Undeclared[id] {
+			return true
+		}
+	}
+	return false
+}
+
 // intended returns the entry of an object before a step creates or updates it.
 func intended(s plan.Step, e inventory.Entry) inventory.Entry {
 	e.Releasing = false
