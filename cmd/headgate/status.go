@@ -101,7 +101,7 @@ name, 2 wrong usage, 3 something is held, or another writer changed or deleted i
 	in.addTo(cmd)
 	of.addTo(cmd)
 	format.addTo(cmd, "output", "o", "output format")
-	cmd.Flags().BoolVar(&all, "all", false, "show every sync of the cluster; ignore --name and --namespace")
+	cmd.Flags().BoolVarP(&all, "all", "A", false, "show every sync of the cluster; ignore --name and --namespace")
 	cmd.Flags().BoolVar(&left, "orphans", false, "list the objects of the cluster whose sync is gone; ignore --name and --namespace")
 	cmd.Flags().BoolVar(&full, "full", false, "also list unchanged objects")
 	return cmd
