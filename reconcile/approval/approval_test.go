@@ -122,6 +122,31 @@ func TestWhatContinues(t *testing.T) {
 	}
 }
 
+// A person who withdraws an approval stops what is not carried out yet. The pass must have read the place: not every pass reads all.
+func TestWithdrawn(t *testing.T) {
+	ask := policy("p", Amount{})
+	for name, tc := range map[string]struct {
+		reason string
+		how    []inventory.ApprovalPlace
+		given  Given
+		want   bool
+	}{
+		"Stands":    {"The annotation has it.", []inventory.ApprovalPlace{inventory.OnSync}, Given{inventory.OnSync: Typed(ask.Digest())}, true},
+		"Withdrawn": {"The annotation was taken out.", []inventory.ApprovalPlace{inventory.OnSync}, Given{inventory.OnSync: nil}, false},
+		"Replaced":  {"The annotation approves something else.", []inventory.ApprovalPlace{inventory.OnSync}, Given{inventory.OnSync: Typed("another")}, false},
+		"NotRead":   {"A pass with flags does not read the annotation.", []inventory.ApprovalPlace{inventory.OnSync}, Given{inventory.OnCommand: nil}, true},
+		"Elsewhere": {"One of two places still has it.", []inventory.ApprovalPlace{inventory.InGit, inventory.OnSync}, Given{inventory.InGit: Typed(ask.Digest()), inventory.OnSync: nil}, true},
+		"Comment":   {"The comment was deleted.", []inventory.ApprovalPlace{inventory.InComment}, Given{inventory.InComment: nil}, false},
+		"Flag":      {"The process after a killed one has no such flag.", []inventory.ApprovalPlace{inventory.OnCommand}, Given{inventory.OnCommand: nil}, true},
+		"Unknown":   {"An older version did not record the place.", nil, Given{inventory.OnSync: nil}, true},
+	} {
+		l := Ledger{Commit: "1", Given: tc.given, Grants: []inventory.Grant{{Digest: ask.Digest(), Commit: "1", How: tc.how, Left: []string{Left(ask.Key(), Amount{})}}}}
+		if _, got := l.Continues(ask); got != tc.want {
+			t.Errorf("%s: %s\nIt continues: %t", name, tc.reason, got)
+		}
+	}
+}
+
 // One approval is used once, also if only a part of it was necessary.
 func TestUse(t *testing.T) {
 	asks := []Ask{policy("a", Amount{}), policy("b", Amount{})}

@@ -151,6 +151,17 @@ func spends(g inventory.Grant, one Approval, place inventory.ApprovalPlace, dige
 // Holds reports whether the approval that a grant used is still given.
 func (a Given) Holds(g inventory.Grant) bool { return len(a.of(g)) > 0 }
 
+// Withdrawn reports whether a person has taken the approval of a grant out of the places where it was given. The flags of a process are never
+// taken out: the next process has others.
+func (a Given) Withdrawn(g inventory.Grant) bool {
+	for _, place := range g.How {
+		if _, read := a[place]; !read || place == inventory.OnCommand || place == inventory.OnRun {
+			return false
+		}
+	}
+	return len(g.How) > 0 && !a.Holds(g)
+}
+
 // of returns the places that contain the approval of a grant.
 func (a Given) of(g inventory.Grant) []inventory.ApprovalPlace {
 	if g.Of == "" {
