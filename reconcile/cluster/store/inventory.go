@@ -32,8 +32,6 @@ const (
 	ownerAnnotation = "headgate.dev/crd-owner"
 	// recordAnnotation holds everything in the inventory besides its entries, as an inventory.Record.
 	recordAnnotation = "headgate.dev/inventory"
-	// grantsAnnotation records the approvals that were used.
-	grantsAnnotation = "headgate.dev/approvals"
 	// mostBytes leaves room below the 1 MiB limit of a ConfigMap, also for the managed fields, which repeat every key. Larger
 	// inventories use siblings.
 	mostBytes = 700 << 10
@@ -106,7 +104,7 @@ func (c *Store) Inventory(ctx context.Context) (inventory.Inventory, error) {
 			inv.ResourceVersion = m.ResourceVersion
 			continue
 		}
-		if inv.Grants, err = grantsOf(m); err != nil {
+		if inv.Grants, err = c.grants(ctx, m); err != nil {
 			return inv, fmt.Errorf("%s: %w", where, err)
 		}
 		c.remember(m)
@@ -225,38 +223,14 @@ func recordOf(m metav1.Object) (inventory.Record, error) {
 	return r, nil
 }
 
-// withFormat is how grants are stored. A binary without inventory.Record expects a list there, and refuses the inventory if it finds
-// something else.
-type withFormat struct {
-	Format int               `json:"format"`
-	Grants []inventory.Grant `json:"grants,omitempty"`
-}
-
-// grantsOf returns the grants of a stored inventory.
-func grantsOf(m *corev1.ConfigMap) ([]inventory.Grant, error) {
-	stored := m.Annotations[grantsAnnotation]
-	var grants []inventory.Grant
-	var err error
-	switch {
-	case stored == "":
-		return nil, nil
-	case strings.HasPrefix(strings.TrimSpace(stored), "{"):
-		var with withFormat
-		err = json.Unmarshal([]byte(stored), &with)
-		grants = with.Grants
-	default:
-		err = json.Unmarshal([]byte(stored), &grants)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("the annotation %s cannot be read: %w", grantsAnnotation, err)
-	}
-	return grants, nil
-}
-
 // Save creates the inventory if its ResourceVersion is empty, and otherwise replaces the stored one with this ResourceVersion. It
 // returns the new ResourceVersion, or plan.ErrMoved if there was another writer in between.
 func (c *Store) Save(ctx context.Context, inv inventory.Inventory) (string, error) {
-	m, l, err := configMap(inv)
+	grants, err := c.proven(ctx, inv.Grants)
+	if err != nil {
+		return "", err
+	}
+	m, l, err := configMap(inv, grants)
 	if err != nil {
 		return "", err
 	}
@@ -371,7 +345,7 @@ func keeping(stored, m *corev1.ConfigMap) *corev1.ConfigMap {
 	return kept
 }
 
-func configMap(inv inventory.Inventory) (*corev1.ConfigMap, layout, error) {
+func configMap(inv inventory.Inventory, grants withFormat) (*corev1.ConfigMap, layout, error) {
 	data, err := inv.Data()
 	if err != nil {
 		return nil, layout{}, err
@@ -401,7 +375,7 @@ func configMap(inv inventory.Inventory) (*corev1.ConfigMap, layout, error) {
 	if err := annotate(recordAnnotation, inv.Record); err != nil {
 		return nil, l, err
 	}
-	if err := annotate(grantsAnnotation, withFormat{inventory.Format, inv.Grants}); err != nil {
+	if err := annotate(grantsAnnotation, grants); err != nil {
 		return nil, l, err
 	}
 	for name, siblings := range map[string][]string{siblingsAnnotation: l.values, apartAnnotation: l.apart} {

@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// keyName is the data key of the Secret that holds the key for the digests of Secrets. Without that key, readers of the inventory
-// cannot guess passwords from a digest.
+// keyName is the data key of the Secret that holds the key for the digests of Secrets, and for proofs. Without that key, readers of the
+// inventory cannot guess passwords from a digest, and users who write it cannot approve.
 const keyName = render.DigestKey
 
 // A digestKey is the key for the digests of Secrets. If it is missing, a new one is generated. Objects with a digest made with
@@ -40,20 +40,29 @@ func (c *Store) KeyFor(ctx context.Context, asked []facts.Asked, have inventory.
 		// The CRD of a definition that is not wanted any more will need proof.
 		needed = needed || e.Policy.NeedsProof() || crossplane.IsMRD(id) && !wanted[id]
 	}
-	if !needed || c.key.bytes != nil {
+	if !needed {
 		return c.key.bytes, nil
+	}
+	err := c.readKey(ctx)
+	return c.key.bytes, err
+}
+
+// readKey reads the key, unless it is known. If there is none, it makes one, and writes nothing.
+func (c *Store) readKey(ctx context.Context) error {
+	if c.key.bytes != nil {
+		return nil
 	}
 	s, err := c.Core.Secrets(c.Sync.Namespace).Get(ctx, api.InventoryName(c.Sync), metav1.GetOptions{})
 	switch {
 	case err == nil && len(s.Data[keyName]) > 0:
 		c.key = digestKey{s.Data[keyName], true}
-		return c.key.bytes, nil
+		return nil
 	case err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err):
-		return nil, c.Explain(err, "get", "the Secret "+c.Sync.Namespace+"/"+api.InventoryName(c.Sync))
+		return c.Explain(err, "get", "the Secret "+c.Sync.Namespace+"/"+api.InventoryName(c.Sync))
 	}
 	c.key = digestKey{bytes: make([]byte, 32), kept: err == nil} // if the Secret exists without a key, it belongs to another tool
 	_, _ = rand.Read(c.key.bytes)                                // never fails
-	return c.key.bytes, nil
+	return nil
 }
 
 // KeepKey stores a generated key. If another process has stored one first, that key counts.
