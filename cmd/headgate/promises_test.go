@@ -128,7 +128,7 @@ var promisesOf = map[string][]promise{
 		{"If two processes apply two commits in turn, both stop for an hour, and name both commits.", []string{"reconcile/inventory TestTwoRevisionsInTurn", "reconcile/cluster TestTwoActors"}},
 		{"It deletes none of them: the objects that are not in the commit are one hold with one digest.", []string{"reconcile/cluster TestRebuiltInventory", "reconcile/cluster TestRebuilt"}},
 		{"Headgate does not accept copies that carry its marks.", []string{"reconcile/cluster TestCopies"}},
-		{"Headgate notices it from their number and does the same.", []string{"reconcile/cluster TestInventoryChangedByHand"}},
+		{"or restores an older inventory, Headgate notices it", []string{"reconcile/cluster TestInventoryChangedByHand"}},
 	},
 	".site/compatibility.md": {
 		{"A binary reads the inventories of all older formats, and refuses newer ones.", []string{"reconcile/cluster TestInventoryOfThePreviousRelease", "reconcile/cluster TestNewerFormat"}},

@@ -12,12 +12,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Another client may remove entries from an inventory. Headgate notices that from their number, finds the objects by their marks, and
-// forgets none of them. If the inventory cannot be written any more, the error names the way out.
+// Another client may remove entries from an inventory, or restore an older inventory. Headgate notices that from the number of entries, or
+// from an object with its marks that has none. It finds all objects by their marks, and forgets none of them. If the inventory cannot be written any more, the error names the way out.
 func TestInventoryChangedByHand(t *testing.T) {
 	for name, patch := range map[string]string{
 		"Emptied": `{"data":null}`,
 		"One":     `{"data":{"` + "NAMESPACE" + `_goes__ConfigMap":null}}`,
+		"Anew":    `{"data":null,"metadata":{"annotations":null}}`,
+		"Older":   `{"data":{"NAMESPACE_goes__ConfigMap":null},"metadata":{"annotations":{"headgate.dev/inventory":"{\"format\":4,\"entries\":1}"}}}`,
+		"Empty":   `{"data":null,"metadata":{"annotations":{"headgate.dev/inventory":"{\"format\":4}"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

@@ -225,17 +225,10 @@ func (c *Reader) look(ctx context.Context, seen *facts.Observed, sp api.Spelling
 		slices.SortFunc(seen.Copies, manifest.ID.Compare)
 		objects = append(objects, marked...)
 	}
-	if seen.Inventory.Lost {
-		marked, err := c.Regain(ctx, &seen.Inventory)
-		if err != nil {
+	if !missing {
+		if objects, err = c.regained(ctx, &seen.Inventory, ids, objects); err != nil {
 			return err
 		}
-		for _, o := range marked {
-			if _, owned := seen.Inventory.Entries[api.IDOf(o)]; owned {
-				ids[api.IDOf(o)] = true
-			}
-		}
-		objects = append(objects, marked...)
 	}
 	c.Use(seen.Inventory)
 	for _, o := range objects {

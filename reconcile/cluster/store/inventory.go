@@ -133,7 +133,8 @@ func (c *Store) Reread(ctx context.Context, version string, rebuilt bool) (inven
 	if have.ResourceVersion != version && !touched {
 		return have, reason.ErrMoved
 	}
-	if rebuilt && (have.ResourceVersion == "" || have.Lost) {
+	lost := have.Lost || c.owned != nil && c.owned.Lost
+	if rebuilt && (have.ResourceVersion == "" || lost) {
 		return c.adoptRebuilt(ctx, c.Surface, have)
 	}
 	return have, nil
