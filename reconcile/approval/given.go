@@ -100,6 +100,12 @@ func (a Given) where(is func(Approval) bool) []inventory.ApprovalPlace {
 // places returns the places that were read, sorted.
 func (a Given) places() []inventory.ApprovalPlace { return slices.Sorted(maps.Keys(a)) }
 
+// read reports whether the approvals of a place are known.
+func (a Given) read(place inventory.ApprovalPlace) bool {
+	_, is := a[place]
+	return is
+}
+
 // All returns the approvals of all places.
 func (a Given) All() []Approval {
 	var all []Approval
@@ -155,7 +161,7 @@ func (a Given) Holds(g inventory.Grant) bool { return len(a.of(g)) > 0 }
 // taken out: the next process has others.
 func (a Given) Withdrawn(g inventory.Grant) bool {
 	for _, place := range g.How {
-		if _, read := a[place]; !read || place == inventory.OnCommand || place == inventory.OnRun {
+		if !a.read(place) || place == inventory.OnCommand || place == inventory.OnRun {
 			return false
 		}
 	}
@@ -176,10 +182,7 @@ func (a Given) Standing(g inventory.Grant) inventory.Grant {
 	if len(before) == 0 || len(a) == 0 {
 		return g
 	}
-	on := slices.DeleteFunc(slices.Clone(before), func(place inventory.ApprovalPlace) bool {
-		_, read := a[place]
-		return read
-	})
+	on := slices.DeleteFunc(slices.Clone(before), a.read)
 	if on = append(on, a.of(g)...); len(on) == 0 {
 		g.Given, g.On = false, nil
 		return g
