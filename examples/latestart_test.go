@@ -290,10 +290,8 @@ func TestLateStart(t *testing.T) {
 	l.absent(objectsOfProvider)
 	l.provider = fixtures.StartProvider(t, fixtures.ConfigOf(t, l.kubeconfig))
 	l.waits()
-	if kubectl, err := exec.LookPath("kubectl"); err == nil {
-		t.Logf("with kubectl apply by hand: %.1f s", l.byHand(kubectl).Seconds())
-		l.restart()
-	}
+	t.Logf("with kubectl apply by hand: %.1f s", l.byHand(fixtures.Program(t, "kubectl")).Seconds())
+	l.restart()
 
 	later := example(t, "later", "policy.yaml", "greeting.yaml")
 
