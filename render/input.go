@@ -21,6 +21,9 @@ type Input struct {
 	// Installed holds the packages of the target cluster: dependencies keep their installed versions, and tags keep their images.
 	// nil means that no cluster was asked.
 	Installed []crossplane.Installed
+	// Applied holds the images that the sync applied for tags and ranges of versions, if it creates the CRDs. They stay while the commit
+	// names the same tag or a range with the same version, as Crossplane's do, unless packagePullPolicy is Always.
+	Applied []packages.Locked
 	// Images holds the ImageConfigs of that cluster, by name.
 	Images []packages.LiveConfig
 
@@ -51,6 +54,7 @@ func Read(in Input, how Options) (Documents, error) {
 func (d Documents) With(in Input, how Options) Documents {
 	d.commit = d.commit.With(in.Packages, packages.Live{
 		Installed: in.Installed,
+		Applied:   in.Applied,
 		Images:    in.Images,
 		Installs:  how.Owner == OwnerCrossplane || how.Owner == OwnerAuto,
 	})

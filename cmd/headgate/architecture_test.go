@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 
 	// The wanted, seen and owned objects become one plan, and the plan a report. Compute takes the guards as arguments.
 	"reconcile/approval":  {"reconcile/inventory", "render/manifest"},
-	"reconcile/inventory": {"render", "render/catalogue", "render/crossplane", "render/manifest"},
+	"reconcile/inventory": {"render", "render/catalogue", "render/crossplane", "render/manifest", "render/packages"},
 	"reconcile/ownership": {"reconcile/inventory", "render", "render/crossplane"},
 	"reconcile/diff":      {"reconcile/inventory", "reconcile/ownership", "render/manifest"},
 	"reconcile/installed": {"render", "render/catalogue", "render/crossplane", "render/manifest"},

@@ -184,6 +184,11 @@ func (c *Cluster) Packages(ctx context.Context) ([]crossplane.Installed, error) 
 	return c.reader.Packages(ctx)
 }
 
+// AppliedImages returns the images that the sync applied, with one request; see inventory.Record.
+func (c *Cluster) AppliedImages(ctx context.Context) ([]packages.Locked, error) {
+	return c.reader.AppliedImages(ctx)
+}
+
 // ImageConfigs returns the ImageConfigs of the cluster, or nil without Crossplane.
 func (c *Cluster) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error) {
 	return c.reader.ImageConfigs(ctx)

@@ -6,6 +6,7 @@ import (
 
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
+	"headgate.dev/headgate/render/packages"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -52,6 +53,9 @@ type Record struct {
 	Policies []string     `json:"policies,omitempty"` // the files with policies of the last applied commit, sorted
 
 	PolicyNames []string `json:"policyNames,omitempty"` // the names of these policies, sorted
+
+	// Images holds the images that tags and ranges of the last applied commit named, by source, if the sync creates the CRDs.
+	Images []packages.Locked `json:"images,omitempty"`
 
 	// Definitions holds fingerprints of the definitions of every package that was ever applied, by directory. It
 	// includes deleted packages, because their definitions may come back as other objects.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"headgate.dev/headgate/render"
+	"headgate.dev/headgate/render/crossplane"
+	"headgate.dev/headgate/render/packages"
 )
 
 // Directories returns the directories of the packages and definitions of a record.
@@ -37,6 +39,21 @@ func (r Record) WithPackages(want render.Desired) Record {
 		}
 	}
 	return r.Bounded()
+}
+
+// ImagesOf returns the images to record for a commit. Crossplane has its own record.
+func ImagesOf(want render.Desired) []packages.Locked {
+	if want.Owner != render.OwnerHeadgate {
+		return nil
+	}
+	var all []packages.Locked
+	for _, p := range want.Packages {
+		if p.Pulled() && !crossplane.IsDigest(p.Version) {
+			all = append(all, packages.Locked{Source: p.Source, Version: p.Version, Digest: p.Digest})
+		}
+	}
+	slices.SortFunc(all, func(a, b packages.Locked) int { return strings.Compare(a.Source, b.Source) })
+	return all
 }
 
 // AddPackage records a package.

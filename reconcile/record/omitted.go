@@ -48,6 +48,7 @@ func recordCommit(p plan.Plan, was inventory.SourceRecord, next *inventory.Recor
 	}
 	next.Source = Recorded(p, was)
 	if !p.Partial {
+		next.Images = inventory.ImagesOf(p.Want)
 		next.Policies, next.PolicyNames = PolicyFiles(p, *next), inventory.PolicyNames(p.Want, next.PolicyNames)
 	}
 }

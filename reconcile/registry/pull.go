@@ -194,8 +194,8 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 	}
 	from := origin{ref.Context(), r.Secrets(image), r.PullPolicy == packages.PullNever}
 	i.Digest = r.Digest
-	if _, isTag := ref.(name.Tag); isTag && i.Digest != "" && p.tags {
-		i.Findings = append(i.Findings, p.contradicted(ctx, from, ref, i.Digest)...)
+	if _, isTag := ref.(name.Tag); isTag && i.Digest != "" && (p.tags || r.Applied) {
+		i.Findings = append(i.Findings, p.contradicted(ctx, from, ref, r)...)
 	}
 	if at, ok := ref.(name.Digest); ok {
 		i.Digest = at.DigestStr() // whatever the lock records: Crossplane pulls this
@@ -218,6 +218,9 @@ func (p *puller) find(ctx context.Context, i *packages.Image) error {
 		i.Findings = append(i.Findings, findings...)
 	}
 	if _, err := p.pulled(ctx, from, i.Digest); err != nil {
+		if r.Applied {
+			return fmt.Errorf("cannot read %s, the image that this sync applied; if the registry does not have it any more, name another digest or version: %w", i.Digest, err)
+		}
 		return err
 	}
 	i.Open = p.open(ctx, from, i.Digest)
@@ -370,12 +373,20 @@ func (p *puller) digest(ctx context.Context, from origin, ref name.Reference, in
 	return digested{}, err
 }
 
-// contradicted returns a finding if a tag resolves to another image than in the lock of the commit. It returns
+// contradicted returns a finding if a tag resolves to another image than in the lock of the commit, or than the sync applied. It returns
 // nothing if the registry does not respond.
-func (p *puller) contradicted(ctx context.Context, from origin, ref name.Reference, locked string) []manifest.Finding {
+func (p *puller) contradicted(ctx context.Context, from origin, ref name.Reference, r packages.Request) []manifest.Finding {
+	locked := r.Digest
 	d, err := p.digest(ctx, from, ref, crossplane.Installed{})
 	if err != nil || d.digest == locked {
 		return nil
+	}
+	if r.Applied {
+		return []manifest.Finding{{
+			Rule: RuleMoved, Severity: manifest.Warning, About: manifest.About{Subject: ref.Name()},
+			Message: fmt.Sprintf("%s is %s now; this sync keeps the image that it applied, %s, until the commit names another version", ref.Name(), d.digest, locked),
+			Fix:     "name the digest, or set packagePullPolicy: Always",
+		}}
 	}
 	return []manifest.Finding{{
 		Rule: packages.RuleLock, Severity: manifest.Warning, About: manifest.About{Subject: ref.Name()},

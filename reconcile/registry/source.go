@@ -58,6 +58,9 @@ type Resolver struct {
 	// without a cluster.
 	Images func(ctx context.Context) ([]packages.LiveConfig, error)
 
+	// Applied returns the images that the sync applied; see render.Input. It is nil without a cluster.
+	Applied func(ctx context.Context) ([]packages.Locked, error)
+
 	// Budget bounds Cache with what is around it; nil bounds nothing.
 	Budget *disk.Budget
 
@@ -95,6 +98,7 @@ type Resolver struct {
 // An answered holds the packages of a commit.
 type answered struct {
 	packages  []packages.Image
+	applied   []packages.Locked
 	installed []crossplane.Installed
 	images    []packages.LiveConfig
 	at        time.Time
@@ -116,7 +120,7 @@ func (s *Resolver) Fetch(ctx context.Context, ref string) (render.Input, error) 
 	defer s.mu.Unlock()
 	look := sync.OnceValue(func() error { return s.look(ctx, &in) })
 	if known, is := s.known(in.Revision); is {
-		if in.Packages = known.packages; len(in.Packages) == 0 {
+		if in.Packages, in.Applied = known.packages, known.applied; len(in.Packages) == 0 {
 			return in, ctx.Err()
 		}
 		if err := look(); err != nil || known.sawSame(in) {
@@ -163,6 +167,12 @@ func (s *Resolver) resolve(ctx context.Context, in *render.Input, docs render.Do
 	}
 	if err := look(); err != nil {
 		return docs, err
+	}
+	if s.Applied != nil {
+		var err error
+		if in.Applied, err = s.Applied(ctx); err != nil {
+			return docs, err
+		}
 	}
 	docs = docs.With(*in, s.How)
 	missing = docs.Missing()
@@ -277,7 +287,7 @@ func (s *Resolver) Within(reach *Reach) (*Resolver, error) {
 	s.replies = s.replies.or(min(s.Fresh, time.Minute))
 	return &Resolver{
 		Next: s.Next, How: s.How, Cache: dir, Offline: s.Offline, Keychain: s.Keychain, Secret: s.Secret, Hide: s.Hide,
-		KeyFiles: s.KeyFiles, TrustedRoot: s.TrustedRoot, Budget: s.Budget, Installed: s.Installed, Images: s.Images, Ask: s.Ask,
+		KeyFiles: s.KeyFiles, TrustedRoot: s.TrustedRoot, Budget: s.Budget, Installed: s.Installed, Applied: s.Applied, Images: s.Images, Ask: s.Ask,
 		Keeps: s.Keeps, Tags: s.Tags, Fork: s.Fork, Reach: reach, replies: s.replies,
 	}, nil
 }
@@ -368,7 +378,7 @@ func (s *Resolver) remember(in render.Input, at time.Time) {
 	if s.recent == nil || len(s.recent) >= kept {
 		s.recent = map[string]answered{}
 	}
-	s.recent[in.Revision] = answered{in.Packages, in.Installed, in.Images, at}
+	s.recent[in.Revision] = answered{in.Packages, in.Applied, in.Installed, in.Images, at}
 }
 
 // errOffline is the error for content that is only in a registry.

@@ -288,6 +288,56 @@ func TestMovedTag(t *testing.T) {
 	}
 }
 
+// Without Crossplane, the images that the sync applied stay: a tag that someone moved, or a newer version in a range, must neither remove
+// what the commit of yesterday asked for, nor add to it.
+func TestAppliedImages(t *testing.T) {
+	r := start(t)
+	sea := r.Host + "/acme/provider-sea"
+	push := func(tag string, plurals ...string) string {
+		return r.Push(t, "acme/provider-sea", tag, provider("provider-sea", plurals...), 0)
+	}
+	applied := []packages.Locked{{Source: sea, Version: "v1.0.0", Digest: push("v1.0.0", "boats", "buoys")}}
+	push("v1.0.0", "boats")
+	push("v1.1.0", "boats", "docks")
+	depends := configuration("config-sea", "  dependsOn:\n  - {provider: "+sea+", version: '>=v1.0.0'}\n")
+	r.Push(t, "acme/config-sea", "v1.0.0", depends, 0)
+	kept, moved := []string{"boats.sea.example.org", "buoys.sea.example.org"}, []string{registry.RuleMoved}
+	for name, tc := range map[string]struct {
+		commit  string
+		applied []packages.Locked
+		want    []string
+		rules   []string
+	}{
+		"Moved":        {installs("Provider", "provider-sea", sea+":v1.0.0", ""), applied, kept, moved},
+		"Range":        {installs("Configuration", "config-sea", r.Host+"/acme/config-sea:v1.0.0", ""), applied, kept, moved},
+		"First":        {installs("Provider", "provider-sea", sea+":v1.0.0", ""), nil, kept[:1], nil},
+		"OtherVersion": {installs("Provider", "provider-sea", sea+":v1.1.0", ""), applied, []string{kept[0], "docks.sea.example.org"}, nil},
+		"Always":       {installs("Provider", "provider-sea", sea+":v1.0.0", "  packagePullPolicy: Always\n"), applied, kept[:1], nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := &registry.Resolver{Next: commit{"a", tree(tc.commit)}, Cache: t.TempDir(), Applied: func(context.Context) ([]packages.Locked, error) { return tc.applied, nil }}
+			for range 2 { // the answers of the first fetch are remembered
+				want := rendered(t, s, render.OwnerHeadgate)
+				var names []string
+				for _, d := range want.Definitions {
+					names = append(names, d.Name)
+				}
+				if diff := cmp.Diff(tc.want, names); diff != "" {
+					t.Errorf("definitions (-want +got):\n%s", diff)
+				}
+				if diff := cmp.Diff(tc.rules, rules(want, manifest.Warning)); diff != "" {
+					t.Errorf("findings (-want +got):\n%s", diff)
+				}
+			}
+		})
+	}
+	gone := []packages.Locked{{Source: sea, Version: "v1.0.0", Digest: "sha256:" + strings.Repeat("0", 64)}}
+	s := &registry.Resolver{Next: commit{"a", tree(installs("Provider", "provider-sea", sea+":v1.0.0", ""))}, Cache: t.TempDir(), Applied: func(context.Context) ([]packages.Locked, error) { return gone, nil }}
+	if _, err := attempt(t, s, render.OwnerHeadgate); err == nil || !strings.Contains(err.Error(), "name another digest or version") {
+		t.Errorf("an applied image is gone: %v", err)
+	}
+}
+
 // With a warm cache, a render works although a registry is down, and reports the outage.
 func TestOutage(t *testing.T) {
 	r := start(t)

@@ -114,6 +114,8 @@ type Wired struct {
 	Cluster  Cluster            // nil without a cluster
 	leave    func()             // leaves the other syncs of the process; nil if it shares nothing with them
 	packages *registry.Resolver // nil without a source
+
+	images func(ctx context.Context) ([]packages.Locked, error) // that the sync applied; nil if it applies nothing
 }
 
 // Tags returns the versions of a package in its registry.
@@ -180,6 +182,7 @@ func Wire(s v1alpha1.Sync, from reconcile.Source, in Surroundings, how How) (*Wi
 	if w.Cluster != nil {
 		w.packages.Secret, w.packages.Images, w.packages.Installed = w.Cluster.Secret, w.Cluster.ImageConfigs, w.Cluster.Packages
 	}
+	w.packages.Applied = w.images
 	w.Source = w.packages
 	return w, nil
 }
@@ -251,7 +254,7 @@ func (w *Wired) reach(s v1alpha1.Sync, observes bool, to *rest.Config, how clust
 	}
 	w.leave = c.Close
 	w.Observer, w.Applier, w.Reconciler.Cluster, w.Recorder, w.Cluster, w.Waiter = c, c, c, c, c, c
-	w.Owned = c.Owned
+	w.Owned, w.images = c.Owned, c.AppliedImages
 	w.Applied = func(ctx context.Context) (string, error) {
 		inv, err := c.Inventory(ctx)
 		return inv.Record.Source.Commit, err

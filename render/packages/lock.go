@@ -113,7 +113,7 @@ func (r *Request) allow(version string) bool {
 // stale finds entries of a lock for packages that the commit requests in another version.
 func (n *node) stale(locked map[string]Locked) []manifest.Finding {
 	l, ok := locked[n.request.Source]
-	if !ok && (len(locked) == 0 || n.copy != nil) || n.request.Digest != "" || crossplane.IsDigest(n.request.Version) {
+	if !ok && (len(locked) == 0 || n.copy != nil) || n.request.Digest != "" && !n.request.Applied || crossplane.IsDigest(n.request.Version) {
 		return nil
 	}
 	f := manifest.Finding{

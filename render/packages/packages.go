@@ -32,7 +32,8 @@ type Commit struct {
 type Live struct {
 	Installed []crossplane.Installed
 	Images    []LiveConfig
-	Installs  bool // Crossplane installs packages, so also read images that have a copy in the tree
+	Applied   []Locked // see render.Input
+	Installs  bool     // Crossplane installs packages, so also read images that have a copy in the tree
 }
 
 // Of returns the Commit of documents. If unlocked is true, it ignores the lock of the commit.

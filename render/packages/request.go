@@ -17,6 +17,7 @@ type Request struct {
 	Named       string               // the image as an object names it, if it has a tag and a digest; Version is the digest
 	Constraints []string             // of the packages that depend on it, sorted; all must be satisfied
 	Digest      string               // the digest of the version in the commit's lock; "" if the lock does not record it
+	Applied     bool                 // Digest is that of the image which the sync applied for the version, and not of a lock
 	Keeps       Keeps                // the content of the image that the commit's lock keeps
 	Installed   crossplane.Installed // the package in the cluster, if it has this version; otherwise zero
 	PullSecrets []string             // the names of the pull Secrets in the commit

@@ -21,6 +21,7 @@ type resolution struct {
 	nodes   []*node // in the order of discovery
 	bySrc   map[string]*node
 	locked  map[string]Locked
+	applied map[string]Locked
 	configs *ImageConfigs
 	read    map[string]contents // the contents of images, by name and digest
 
@@ -62,7 +63,7 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 		answers[held[i].Request.Source] = &held[i]
 	}
 	res := &resolution{
-		docs: c.docs, bySrc: map[string]*node{}, locked: c.locked, configs: c.configs.with(live.Images), read: maps.Clone(read),
+		docs: c.docs, bySrc: map[string]*node{}, locked: c.locked, applied: map[string]Locked{}, configs: c.configs.with(live.Images), read: maps.Clone(read),
 		asked: live.Installed != nil, installed: map[string]crossplane.Installed{},
 	}
 	if res.read == nil {
@@ -70,6 +71,9 @@ func (c Commit) resolve(held []Image, live Live, read map[string]contents) *reso
 	}
 	for _, one := range live.Installed {
 		res.installed[one.Source] = one
+	}
+	for _, one := range live.Applied {
+		res.applied[one.Source] = one
 	}
 	inTree := res.rooted(c.roots, live)
 	for _, p := range c.docs.Packages() {
@@ -237,6 +241,10 @@ func (n *node) settle(res *resolution) {
 		}
 	}
 	r.lock(res.locked)
+	if r.Digest == "" && r.PullPolicy != PullAlways {
+		r.lock(res.applied)
+		r.Applied = r.Digest != ""
+	}
 	if there := res.installed[r.Source]; there.Version == r.Version {
 		r.Installed = there
 	}

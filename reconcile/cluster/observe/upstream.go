@@ -85,6 +85,12 @@ func (c *Reader) Packages(ctx context.Context) ([]crossplane.Installed, error) {
 	return crossplane.InstalledOf(lock)
 }
 
+// AppliedImages returns the images that the sync applied, with one request; see inventory.Record.
+func (c *Reader) AppliedImages(ctx context.Context) ([]packages.Locked, error) {
+	owned, err := c.Another(c.Sync).Inventory(ctx) // as in ImageConfigs
+	return owned.Record.Images, err
+}
+
 // ImageConfigs returns the ImageConfigs of the cluster, or nil without Crossplane. It takes one request, and a second one for the inventory if one of them has our marks.
 func (c *Reader) ImageConfigs(ctx context.Context) ([]packages.LiveConfig, error) {
 	all, marked, err := c.imageConfigs(ctx)
