@@ -307,12 +307,9 @@ var unstored = []cause{
 		return len(p.seen.Inventory.Entries) > 0 && p.seen.Inventory.Owner != p.Want.Owner
 	}},
 	{nil, "an approval was taken back", func(p drafted) bool { return forgets(p.Plan, p.seen.Inventory.Grants) }},
-	{plan.Following, "the commit or its source is another", func(p drafted) bool { return recordsSource(p.Plan, p.seen.Inventory) }},
+	{plan.Following, "the commit or its source is another", func(p drafted) bool { return record.LearnsSource(p.Plan, p.seen.Inventory) }},
 	{nil, "a file or a policy has moved", func(p drafted) bool { return p.moves }},
-	{plan.Following, "a tag names another image", func(p drafted) bool {
-		have := p.seen.Inventory
-		return len(have.Entries) > 0 && !p.Partial && !slices.Equal(have.Record.Images, inventory.ImagesOf(p.Want))
-	}},
+	{plan.Following, "a tag names another image", func(p drafted) bool { return record.LearnsImages(p.Plan, p.seen.Inventory) }},
 	{nil, "a deletion has begun", func(p drafted) bool { return p.begins }},
 	{nil, "an object has two identities", func(p drafted) bool {
 		return slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return record.IsOld(s, p.seen.Inventory) })

@@ -9,7 +9,6 @@ import (
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/reason"
-	"headgate.dev/headgate/reconcile/record"
 	"headgate.dev/headgate/render"
 	"headgate.dev/headgate/render/manifest"
 )
@@ -88,14 +87,6 @@ func sameRef(was inventory.SourceRecord, from render.SourceID) (bool, error) {
 		return from.Related(was.Commit)
 	}
 	return was.Ref == from.Ref || was.Branch != "" && was.Branch == from.Branch, nil
-}
-
-// recordsSource reports whether the inventory must be stored only for the record of its source. A new commit is a reason only if
-// the next one must descend from it. To identify the repository, any older commit of the same history will do.
-func recordsSource(p plan.Plan, have inventory.Inventory) bool {
-	was, next := have.Record.Source, record.Recorded(p, have.Record.Source)
-	newCommit := was.Commit != next.Commit && (was.Commit == "" || p.Forwards)
-	return have.ResourceVersion != "" && (newCommit || !was.SameSource(next))
 }
 
 // History is the guard for changes by a rewritten branch. Package plan names it because its holds decide which commit the inventory

@@ -56,6 +56,19 @@ func Intent(p plan.Plan, have inventory.Inventory) inventory.Inventory {
 	return next
 }
 
+// LearnsSource reports whether the inventory must be stored only for the record of its source. A new commit is a reason only if
+// the next one must descend from it. To identify the repository, any older commit of the same history will do.
+func LearnsSource(p plan.Plan, have inventory.Inventory) bool {
+	was, next := have.Record.Source, Recorded(p, have.Record.Source)
+	newCommit := was.Commit != next.Commit && (was.Commit == "" || p.Forwards)
+	return have.ResourceVersion != "" && (newCommit || !was.SameSource(next))
+}
+
+// LearnsImages reports whether the inventory must be stored because tags of the commit name other images than the ones that it has.
+func LearnsImages(p plan.Plan, have inventory.Inventory) bool {
+	return len(have.Entries) > 0 && !p.Partial && !slices.Equal(have.Record.Images, inventory.ImagesOf(p.Want))
+}
+
 // LearnsUndeclared reports whether the inventory must be stored because the commit now declares an object, or does not any more.
 // Objects that the plan forgets or writes do not count, because they are stored anyway.
 func LearnsUndeclared(p plan.Plan, have inventory.Inventory) bool {
