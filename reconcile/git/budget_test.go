@@ -35,6 +35,7 @@ func newTenant(t *testing.T, cache string, budget *disk.Budget, kilobytes int) *
 	}
 	f.push("main", files)
 	s := serve(f)
+	s.window = 0 // deltas of random bytes take minutes with the race detector
 	return &tenant{&Repository{URL: s.url(), Cache: cache, Budget: budget}, s, files}
 }
 

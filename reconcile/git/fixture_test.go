@@ -180,12 +180,13 @@ type server struct {
 	acks   capability.Capability // multi_ack or multi_ack_detailed, which clients must support; "" is neither
 	user   string
 	token  string
+	window uint                                              // the objects that a delta of an object is tried with
 	before func(w http.ResponseWriter, r *http.Request) bool // true: handled
 	mangle func(pack []byte) []byte
 }
 
 func serve(f *fixture) *server {
-	s := &server{fixture: f}
+	s := &server{fixture: f, window: 10}
 	s.Server = httptest.NewServer(s)
 	f.Cleanup(s.Close)
 	return s
@@ -284,7 +285,7 @@ func (s *server) pack(w http.ResponseWriter, body io.Reader) {
 	slices.SortFunc(send, func(a, b plumbing.Hash) int { return bytes.Compare(a[:], b[:]) })
 	s.sent = append(s.sent, len(send))
 	var b bytes.Buffer
-	_, err = packfile.NewEncoder(&b, f.store, !req.Capabilities.Supports(capability.OFSDelta)).Encode(send, 10)
+	_, err = packfile.NewEncoder(&b, f.store, !req.Capabilities.Supports(capability.OFSDelta)).Encode(send, s.window)
 	f.must(err)
 	pack := b.Bytes()
 	if s.mangle != nil {
