@@ -158,7 +158,7 @@ func Run(ctx context.Context, o Options) error {
 	if o.isShard() {
 		o.Around.Peers.Tell = c.tell
 	}
-	if err := c.register(m); err != nil {
+	if err := errors.Join(m.GetFieldIndexer().IndexField(ctx, &v1alpha1.Sync{}, dependsOn, dependencies), c.register(m)); err != nil {
 		return err
 	}
 	return m.Start(ctx)

@@ -12,7 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -110,22 +109,28 @@ func (j *subject) wait(is bool) {
 	j.waits = is
 }
 
+// dependsOn is the index of Syncs by the names of their dependencies. Without it, each new status would cost a copy of all Syncs.
+const dependsOn = "spec.dependsOn"
+
+func dependencies(o client.Object) (names []string) {
+	if s, is := o.(*v1alpha1.Sync); is {
+		for _, d := range s.Spec.DependsOn {
+			names = append(names, d.Name)
+		}
+	}
+	return names
+}
+
 // dependants returns the Syncs that depend on one.
 func (c *controller) dependants(ctx context.Context, on client.Object) []runtimereconcile.Request {
 	var all v1alpha1.SyncList
-	if err := c.client.List(ctx, &all, client.InNamespace(on.GetNamespace())); err != nil {
+	if err := c.client.List(ctx, &all, client.InNamespace(on.GetNamespace()), client.MatchingFields{dependsOn: on.GetName()}); err != nil {
 		return nil // the back-off of those that wait finds it
 	}
 	var found []runtimereconcile.Request
 	for i := range all.Items {
-		s := &all.Items[i]
-		if !c.runs(s) {
-			continue
-		}
-		for _, d := range s.Spec.DependsOn {
-			if d.Name == on.GetName() {
-				found = append(found, runtimereconcile.Request{NamespacedName: types.NamespacedName{Namespace: s.Namespace, Name: s.Name}})
-			}
+		if s := &all.Items[i]; c.runs(s) {
+			found = append(found, runtimereconcile.Request{NamespacedName: client.ObjectKeyFromObject(s)})
 		}
 	}
 	return found
