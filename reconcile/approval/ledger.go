@@ -136,7 +136,7 @@ const (
 func (l *Ledger) listed(a Ask) Given { return l.counting([]Ask{a}).Listed() }
 
 // Continues returns how far an approval that was used lets a claim pass, which is not carried out yet. An approval that a person withdrew
-// lets nothing pass any more. keys are those of the claim, and of the claims that lead to it.
+// does not count any more. keys are those of the claim, and of the claims that lead to it.
 func (l *Ledger) Continues(a Ask, keys ...string) (limit Amount, does bool) {
 	for _, g := range l.Grants {
 		if l.Given.Withdrawn(g) {
