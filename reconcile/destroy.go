@@ -30,11 +30,11 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Stance) (report.Report
 		if pass.Started() { // repeat only the counts that the next tier needs, because counts are expensive
 			asks = draft.OpenForemost
 		}
-		return r.plan(ctx, want, ending{r.Observer, how}, asks)
+		return r.plan(ctx, want, ending{r.Observer, how, r.Heirs}, asks)
 	}})
 	if err == nil && len(pass.Last.Steps) > 0 {
 		var left plan.Plan
-		if left, err = r.plan(limited, want, ending{r.Observer, how}, plan.Plan.Open); err == nil {
+		if left, err = r.plan(limited, want, ending{r.Observer, how, r.Heirs}, plan.Plan.Open); err == nil {
 			pass.Last = left // otherwise objects that may still exist would be reported as deleted
 		}
 		err = limit.explain(err)
@@ -49,12 +49,13 @@ func (r Reconciler) Destroy(ctx context.Context, how plan.Stance) (report.Report
 // An ending observes a place to end its sync.
 type ending struct {
 	Observer
-	how plan.Stance
+	how   plan.Stance
+	heirs []facts.Peer
 }
 
 func (e ending) Observe(ctx context.Context, want render.Desired) (facts.Observed, error) {
 	seen, err := e.Observer.Observe(ctx, want)
-	seen.Stance = e.how
+	seen.Stance, seen.Peers = e.how, e.heirs
 	return seen, err
 }
 
@@ -64,7 +65,7 @@ func (r Reconciler) Destruction(ctx context.Context, how plan.Stance) (report.Re
 	if err != nil {
 		return report.Report{}, err
 	}
-	p, err := r.plan(ctx, want, ending{r.Observer, how}, plan.Plan.Open)
+	p, err := r.plan(ctx, want, ending{r.Observer, how, r.Heirs}, plan.Plan.Open)
 	if err != nil {
 		return report.Report{}, err
 	}

@@ -38,6 +38,14 @@ type Member struct {
 	Declare    func(context.Context) error // the sync's Declare; only called with InTurn
 }
 
+// unread returns how a sync is known until Found: only its source of Flux names the repository.
+func (m Member) unread() Member {
+	if m.Flux {
+		m.Repository = ""
+	}
+	return m
+}
+
 // AnyCluster is the cluster of a sync of which nothing shows where it applies: it may be any.
 const AnyCluster = "any"
 
@@ -53,6 +61,7 @@ type member struct {
 	broken   error                  // why the newest commit could not be rendered
 	tried    string                 // the commit with this error; "" if it is not known
 	stale    error                  // why its source of Flux has no newer commit, however long others wait; nil if it may get one
+	told     time.Time              // when it last declared a commit, or failed to
 	takes    map[manifest.ID]string // the objects of declares that other syncs own, with the key of the owner; "" is not known
 	moves    Moves                  // between it and other syncs
 	awaits   bool                   // whether its last plan waits for other syncs
@@ -86,7 +95,7 @@ func (p *Peers) Join(of inventory.Sync, as Member) {
 	defer p.mu.Unlock()
 	p.begun()
 	p.all[of] = &member{
-		Member: as, wake: new(engine.Signal), fetched: true,
+		Member: as.unread(), wake: new(engine.Signal), fetched: true,
 		asks: map[inventory.Sync]waited{}, woken: map[inventory.Sync]string{},
 	}
 }
@@ -142,6 +151,7 @@ func (p *Peers) change(of inventory.Sync, how func(*member)) {
 // because the newest one must not be applied yet, declares nothing new.
 func (p *Peers) declared(of inventory.Sync, want render.Desired, declares map[manifest.ID]bool, takes map[manifest.ID]string) {
 	p.change(of, func(m *member) {
+		m.told = time.Now()
 		if !m.fetched && m.declares != nil {
 			return
 		}
@@ -186,14 +196,17 @@ func (p *Peers) fetched(of inventory.Sync, err error) {
 	p.change(of, func(m *member) {
 		m.fetched = err == nil
 		if err != nil {
-			m.broken, m.tried = err, ""
+			m.broken, m.tried, m.told = err, "", time.Now()
 		}
 	})
 }
 
+// Stalled records why a sync does not run.
+func (p *Peers) Stalled(of inventory.Sync, why error) { p.failed(of, "", why) }
+
 // failed records that a commit of a sync could not be rendered, or that its cluster could not be observed.
 func (p *Peers) failed(of inventory.Sync, revision string, err error) {
-	p.change(of, func(m *member) { m.broken, m.tried = err, revision })
+	p.change(of, func(m *member) { m.broken, m.tried, m.told = err, revision, time.Now() })
 }
 
 // others returns the other syncs of the same branch, for the plan of a sync over a commit.
@@ -226,9 +239,12 @@ func (p *Peers) others(of inventory.Sync, revision string) []facts.Peer {
 		}
 		all = append(all, peer)
 	}
-	slices.SortFunc(all, func(a, b facts.Peer) int {
-		return cmp.Or(cmp.Compare(a.Sync.Namespace, b.Sync.Namespace), cmp.Compare(a.Sync.Name, b.Sync.Name))
-	})
+	return sorted(all)
+}
+
+// sorted sorts peers by name.
+func sorted(all []facts.Peer) []facts.Peer {
+	slices.SortFunc(all, func(a, b facts.Peer) int { return a.Sync.Compare(b.Sync) })
 	return all
 }
 
@@ -246,10 +262,9 @@ func (m *member) declaresFor(of inventory.Sync, asks *member) map[manifest.ID]bo
 	if m.Cluster == asks.Cluster && m.Cluster != AnyCluster {
 		return m.declares
 	}
-	all := maps.Clone(m.declares)
+	all, takes := maps.Clone(m.declares), m.takesFrom(of)
 	for id := range all {
-		owner, takes := m.takes[id]
-		all[id] = takes && (owner == of.Key() || owner == "")
+		all[id] = takes[id]
 	}
 	return all
 }

@@ -75,6 +75,7 @@ type Reconciler struct {
 	Waiter   Waiter        // nil if it is not known what passes wait for
 	Notice   func(string)  // receives what a pass is waiting for, from time to time; may be nil
 	Peers    *Peers        // the other syncs of the process; nil if there are none
+	Heirs    []facts.Peer  // the syncs that may take over objects when this one ends
 	Options  render.Options
 	Guarding guard.Guarding
 	Terms    facts.Terms   // the same as the Observer's

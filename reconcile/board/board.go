@@ -26,6 +26,8 @@ type Board struct {
 	Next Publisher
 	// Open are commits whose last status is pending, from an earlier process.
 	Open []string
+	// Expected returns the syncs that join sooner or later, with the branch that each follows. It may be nil.
+	Expected func() map[inventory.Sync]string
 
 	mu      sync.Mutex
 	members []*Member
@@ -208,15 +210,29 @@ func (b *Board) isNew(commit string) bool {
 	return is
 }
 
-// standings returns what the syncs of the branches that are at a commit conclude about it.
+// standings returns what the syncs of the branches that are at a commit conclude about it. One that has not joined has concluded nothing.
 func (b *Board) standings(commit string) []report.Standing {
 	var all []report.Standing
+	away := b.expected()
 	for _, m := range b.members {
+		delete(away, m.sync)
 		if m.line.newest() == commit {
 			all = append(all, report.Standing{Sync: m.sync, Verdict: m.verdict, Known: m.commit == commit})
 		}
 	}
+	for _, sync := range slices.SortedFunc(maps.Keys(away), inventory.Sync.Compare) {
+		if l := b.lines[away[sync]]; l != nil && l.newest() == commit {
+			all = append(all, report.Standing{Sync: sync})
+		}
+	}
 	return all
+}
+
+func (b *Board) expected() map[inventory.Sync]string {
+	if b.Expected == nil {
+		return nil
+	}
+	return b.Expected()
 }
 
 // differs reports whether a verdict must be published. While syncs are at work, only its states count.

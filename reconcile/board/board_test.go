@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -174,6 +175,30 @@ func TestBoard(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A Sync may not run yet, or not any more. A green status without it would tell that the cluster has the commit.
+func TestBoardWaitsForWhoIsExpected(t *testing.T) {
+	next, a, other := &noticeboard{}, inventory.Sync{Namespace: "n", Name: "a"}, inventory.Sync{Namespace: "n", Name: "b"}
+	expected := map[inventory.Sync]string{a: "main", other: "main", {Namespace: "n", Name: "c"}: "another branch"}
+	b := &Board{Next: next, Expected: func() map[inventory.Sync]string { return maps.Clone(expected) }}
+	first := b.Join(a, "main")
+	posted := func(when string, m *Member, commit, state string, want ...string) {
+		t.Helper()
+		if err := m.Publish(t.Context(), says(commit, state)); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, next.taken()); diff != "" {
+			t.Errorf("%s: posted (-want +got):\n%s", when, diff)
+		}
+	}
+	posted("nothing is known of the other sync", first, "1", "")
+	second := b.Join(other, "main")
+	posted("both have the commit", second, "1", "", "1: success: 2 syncs are as the commit wants | success: no drift in 2 syncs")
+	second.Leave()
+	posted("one is stalled", first, "2", "", "2: "+late("b has")+" | "+late("b has"))
+	delete(expected, other)
+	posted("it is gone", first, "2", "", "2: success: 4 objects | success: no drift")
 }
 
 // One sync may be at a branch that others do not follow. A commit of both branches has one status.

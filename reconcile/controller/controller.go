@@ -74,8 +74,8 @@ type Options struct {
 // every retryPeriod.
 const (
 	leaseName     = "headgate-controller"
-	leaseDuration = 15 * time.Second
-	renewDeadline = 10 * time.Second
+	leaseDuration = 12 * time.Second
+	renewDeadline = 9 * time.Second
 	retryPeriod   = time.Second
 
 	// grace is how long passes may go on after SIGTERM. Together with two retryPeriods, it is less than 5 seconds.
@@ -222,6 +222,9 @@ func (c *controller) lead(ctx context.Context) error {
 	slog.Info("this replica leads", "term", c.Around.Term.Number)
 	c.running = ctx
 	c.Around.Audit.Note(audit.Entry{Event: audit.Configured, Settings: c.Ceilings.settings()})
+	if err := c.introduce(ctx); err != nil {
+		return err
+	}
 	close(c.leads)
 	if c.Endpoints.Slice != "" {
 		c.fleet.Go(func() { c.enterAddress(ctx) })
@@ -236,6 +239,33 @@ func (c *controller) lead(ctx context.Context) error {
 	return err
 }
 
+// introduce makes all Syncs known to each other before the first pass: an object may have moved while nobody led.
+func (c *controller) introduce(ctx context.Context) error {
+	var all v1alpha1.SyncList
+	if err := c.client.List(ctx, &all); err != nil {
+		return err
+	}
+	for i := range all.Items {
+		if s := &all.Items[i]; c.runs(s) {
+			c.subject(s)
+		} else {
+			c.meet(s)
+		}
+	}
+	return nil
+}
+
+// join makes a Sync that does not run known to the others: those of its branch delete nothing that it may declare, and no status is green
+// without it.
+func (c *controller) join(s *v1alpha1.Sync) {
+	wanted := *s.DeepCopy()
+	wanted.Default()
+	c.Around.Boards.Expect(wanted)
+	if member, moves := target.MemberOf(wanted); moves {
+		c.Around.Peers.Join(fleet.NameOf(wanted), member)
+	}
+}
+
 // subject returns the state of a Sync object. Another object of the same name has a state of its own.
 func (c *controller) subject(s *v1alpha1.Sync) *subject {
 	c.mu.Lock()
@@ -245,6 +275,7 @@ func (c *controller) subject(s *v1alpha1.Sync) *subject {
 	if one == nil || one.uid != s.UID {
 		one = newSubject(c, s)
 		c.subjects[name] = one
+		c.join(s)
 		defer c.Around.Audit.Note(fleet.Decided(nil, s)...)
 	}
 	return one
@@ -253,6 +284,7 @@ func (c *controller) subject(s *v1alpha1.Sync) *subject {
 // forget stops a Sync that this controller does not run any more. Its objects stay in the cluster.
 func (c *controller) forget(name inventory.Sync) {
 	c.fleet.Remove(name)
+	c.Around.Boards.Forget(name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.subjects, name)

@@ -1,17 +1,21 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/facts"
 	"headgate.dev/headgate/reconcile/fleet"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
+	"headgate.dev/headgate/reconcile/target"
 
 	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +29,10 @@ import (
 // finalizer keeps a Sync object with deletionPolicy Delete until its objects are deleted.
 const finalizer = "headgate.dev/delete"
 
-// endAgain is when a deletion that is held or failed is tried again, unless another approval makes it earlier.
-const endAgain = time.Minute
+const (
+	endAgain = time.Minute     // when a deletion that is held or failed is tried again, unless another approval makes it earlier
+	heirTime = 5 * time.Second // when one is that waits for other Syncs to declare what they take over
+)
 
 // mark makes the object have the finalizer if, and only if, its end deletes objects.
 func (c *controller) mark(ctx context.Context, s *v1alpha1.Sync) error {
@@ -46,6 +52,7 @@ func (c *controller) mark(ctx context.Context, s *v1alpha1.Sync) error {
 func (c *controller) end(ctx context.Context, s *v1alpha1.Sync, one *subject) (runtimereconcile.Result, error) {
 	name := fleet.NameOf(*s)
 	c.fleet.Remove(name)
+	c.Around.Boards.Forget(name)
 	if !controllerutil.ContainsFinalizer(s, finalizer) {
 		return runtimereconcile.Result{}, nil
 	}
@@ -58,15 +65,46 @@ func (c *controller) end(ctx context.Context, s *v1alpha1.Sync, one *subject) (r
 		return runtimereconcile.Result{}, c.release(ctx, s)
 	}
 	began := time.Now()
-	done, err := c.destroy(ctx, *s.DeepCopy(), one)
+	one.ends = cmp.Or(one.ends, began)
+	ends := *s.DeepCopy()
+	ends.Default()
+	at, err := c.place(ctx, ends)
+	if err != nil {
+		return runtimereconcile.Result{}, err
+	}
+	heirs := c.heirs(ends, one.ends, at)
+	done, err := c.destroy(ctx, ends, one, at, heirs)
+	c.Around.Peers.Inherit(heirs)
 	one.hear(s.Generation, reconcile.Event{Kind: reconcile.Passed, Report: done, Err: err, Took: time.Since(began)})
-	if err != nil || done.Verdict.ExitCode != report.ExitSuccess {
+	if err != nil || done.Verdict.ExitCode != report.ExitSuccess || done.Verdict.Activation.State != report.Success {
 		slog.Warn("the objects of a deleted Sync are not all deleted", "sync", name.String(), "activation", done.Verdict.Activation.Description, "error", err)
+		if awaits := awaited(heirs); awaits != "" {
+			one.hear(s.Generation, reconcile.Event{Kind: reconcile.Waiting, For: "other Syncs to render their commit: " + awaits})
+			return runtimereconcile.Result{RequeueAfter: heirTime}, nil
+		}
 		return runtimereconcile.Result{RequeueAfter: endAgain}, nil
 	}
 	c.Metrics.Forget(name.Namespace, name.Name)
 	slog.Info("the objects of a deleted Sync are deleted", "sync", name.String(), "pruned", done.Summary.Pruned)
 	return runtimereconcile.Result{}, c.release(ctx, s)
+}
+
+// heirs returns the Syncs that may take over objects of a Sync that ends.
+func (c *controller) heirs(s v1alpha1.Sync, since time.Time, at destination) []facts.Peer {
+	member, _ := target.MemberOf(s)
+	member.Cluster = at.apart
+	return c.Around.Peers.Heirs(fleet.NameOf(s), reconcile.End{Member: member, Since: since, Timeout: s.Spec.Timeout.Duration()})
+}
+
+// awaited returns the names of the Syncs that an end waits for.
+func awaited(heirs []facts.Peer) string {
+	var names []string
+	for _, heir := range heirs {
+		if heir.Declares == nil {
+			names = append(names, heir.Sync.String())
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // release takes the finalizer off, so that the object goes.
@@ -119,19 +157,14 @@ func (c *controller) orphans(ctx context.Context, s *v1alpha1.Sync) (string, err
 	return "", nil
 }
 
-// destroy deletes the objects of a Sync, as far as guards allow.
-func (c *controller) destroy(ctx context.Context, s v1alpha1.Sync, one *subject) (report.Report, error) {
-	s.Default()
-	at, err := c.place(ctx, s)
-	if err != nil {
-		return report.Report{}, err
-	}
+// destroy deletes the objects of a Sync, as far as guards allow. Others take over those that they declare.
+func (c *controller) destroy(ctx context.Context, s v1alpha1.Sync, one *subject, at destination, heirs []facts.Peer) (report.Report, error) {
 	around := c.around(s, one, at)
-	around.Peers = nil
 	as, err := c.Wire(s, around)
 	if err != nil {
 		return report.Report{}, err
 	}
+	as.Loop.Reconciler.Heirs = heirs
 	as.Loop.Reconciler.Notice = func(what string) {
 		one.hear(s.Generation, reconcile.Event{Kind: reconcile.Waiting, For: what})
 	}

@@ -76,21 +76,18 @@ func (c *controller) meet(s *v1alpha1.Sync) {
 		c.forget(name)
 		c.Metrics.Forget(name.Namespace, name.Name) // another shard counts its objects
 	}
-	shows, writes := elsewhere(*s)
-	if !writes {
+	if shows, moves := elsewhere(*s); moves {
+		c.Around.Peers.See(name, shows)
+	} else {
 		c.Around.Peers.Leave(name)
-		return
 	}
-	c.Around.Peers.See(name, shows)
 }
 
-// elsewhere returns what a Sync of another shard shows, and whether it writes.
+// elsewhere returns what a Sync of another shard shows, and whether objects of other Syncs can move to it.
 func elsewhere(s v1alpha1.Sync) (reconcile.Elsewhere, bool) {
-	shows, writes := target.Elsewhere(s)
+	member, moves := target.MemberOf(s)
+	shows := reconcile.Elsewhere{Member: member}
 	of := s.Status
-	if s.Spec.KubeConfig != nil {
-		shows.Cluster = reconcile.AnyCluster
-	}
 	if of.Moves != nil && s.Spec.Source.SourceRef != nil {
 		shows.Repository = cmp.Or(of.Moves.Repository, shows.Repository)
 	}
@@ -114,7 +111,7 @@ func elsewhere(s v1alpha1.Sync) (reconcile.Elsewhere, bool) {
 	case ready != nil && ready.Status == "False" && of.LastAttemptedRevision != shows.Planned:
 		shows.Tried, shows.Broken = of.LastAttemptedRevision, ready.Message
 	}
-	return shows, writes
+	return shows, moves
 }
 
 // ofOthers matches the changes of Syncs that other shards run.

@@ -2,12 +2,17 @@ package controller
 
 import (
 	"testing"
+	"time"
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
+	"headgate.dev/headgate/reconcile/inventory"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 )
 
 // A prune waits for a Sync of another shard until its status shows the commit. What shows another spec, or no plan, must not end the wait.
@@ -58,10 +63,10 @@ func TestElsewhere(t *testing.T) {
 		"Flux": {reason: "Only the status names the repository.", change: func(s *v1alpha1.Sync) {
 			s.Spec.Source = v1alpha1.Source{SourceRef: &v1alpha1.SourceRef{Kind: "GitRepository", Name: "a", Namespace: "b"}}
 			s.Status.Moves = &v1alpha1.Moves{Revision: "new", Branch: "main", Repository: "git.example.org/platform"}
-		}, want: reconcile.Elsewhere{Member: reconcile.Member{Repository: "git.example.org/platform"}, Planned: "new", Branch: "main"}},
+		}, want: reconcile.Elsewhere{Member: reconcile.Member{Repository: "git.example.org/platform", Flux: true}, Planned: "new", Branch: "main"}},
 		"FluxNew": {reason: "Nobody has read the source yet.", change: func(s *v1alpha1.Sync) {
 			s.Spec.Source, s.Status = v1alpha1.Source{SourceRef: &v1alpha1.SourceRef{Kind: "GitRepository", Name: "a", Namespace: "b"}}, v1alpha1.Status{}
-		}, want: reconcile.Elsewhere{Member: reconcile.Member{Repository: "GitRepository/b/a"}}},
+		}, want: reconcile.Elsewhere{Member: reconcile.Member{Repository: "GitRepository/b/a", Flux: true}}},
 		"Ends": {reason: "It takes over nothing.", change: func(s *v1alpha1.Sync) { s.DeletionTimestamp = new(metav1.Now()) }, none: true},
 	}
 	for name, tc := range cases {
@@ -79,5 +84,39 @@ func TestElsewhere(t *testing.T) {
 				t.Errorf("%s\nelsewhere (-want +got):\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// A leader takes up its Syncs one after another. The first ones must not delete what moved to one of the last while nobody led.
+func TestIntroduce(t *testing.T) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	cluster := fake.NewClientBuilder().WithScheme(scheme)
+	for name, change := range map[string]func(*v1alpha1.Sync){
+		"declares":  func(*v1alpha1.Sync) {},
+		"elsewhere": func(s *v1alpha1.Sync) { s.Labels = map[string]string{"shard": "b"} },
+		"observes":  func(s *v1alpha1.Sync) { s.Spec.ManagementPolicy = v1alpha1.PolicyObservable },
+		"suspended": func(s *v1alpha1.Sync) { s.Spec.Suspend = true },
+		"branch":    func(s *v1alpha1.Sync) { s.Spec.Source.Ref = "other" },
+	} {
+		s := &v1alpha1.Sync{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
+		s.Spec.Source.Repo, s.Spec.Source.Ref = "https://git.example.org/platform.git", "main"
+		change(s)
+		cluster.WithObjects(s)
+	}
+	mine, err := labels.Parse("!shard")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &controller{client: cluster.Build(), subjects: map[inventory.Sync]*subject{}}
+	c.Selector, c.Around.Peers = mine, &reconcile.Peers{}
+	if err := c.introduce(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	ends := reconcile.End{Member: reconcile.Member{Repository: "git.example.org/platform", Ref: "main"}, Since: time.Now(), Timeout: time.Hour}
+	if diff := cmp.Diff("team/declares, team/elsewhere", awaited(c.Around.Peers.Heirs(inventory.Sync{Namespace: "team", Name: "ends"}, ends))); diff != "" {
+		t.Errorf("what may declare an object that another Sync would delete (-want +got):\n%s", diff)
 	}
 }

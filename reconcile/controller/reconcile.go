@@ -86,11 +86,14 @@ func (c *controller) reconcile(ctx context.Context, q runtimereconcile.Request) 
 	}
 	wanted := *found.DeepCopy()
 	wanted.Default()
+	c.Around.Boards.Expect(wanted)
 	again := runtimereconcile.Result{RequeueAfter: soonest(one.suspend(&found), lookAgain(wanted))}
 	err = c.carry(ctx, wanted, one, asked)
 	if no, ok := errors.AsType[*refusal](err); ok {
 		slog.Warn("the Sync does not run", "sync", name.String(), "reason", no.reason, "error", no.err)
 		c.fleet.Remove(name)
+		c.join(&found)
+		c.Around.Peers.Stalled(name, no.err)
 		c.Metrics.Stall(name.Namespace, name.Name, no.reason)
 		one.stall(found.Generation, no)
 		return again, nil

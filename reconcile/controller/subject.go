@@ -23,9 +23,10 @@ import (
 
 // A subject is a Sync object while this replica leads: what it asks for, and the status that its passes have.
 type subject struct {
-	of  *controller
-	uid types.UID
-	at  destination // where its passes apply; only Reconcile uses it
+	of   *controller
+	uid  types.UID
+	at   destination // where its passes apply; only Reconcile uses it, and ends
+	ends time.Time   // when Reconcile first saw that the object is being deleted
 
 	mu        sync.Mutex
 	object    *v1alpha1.Sync  // as it was last seen

@@ -47,7 +47,9 @@ func TestPeers(t *testing.T) {
 		"Observes":        {reason: "An observing peer would not own the object.", peer: facts.Peer{Declares: declares(false)}, want: plan.Prune},
 		"Awaited":         {reason: "The commit may declare the object there.", want: plan.Prune, waits: reason.AwaitsSync, awaits: true},
 		"Broken":          {reason: "The peer may be corrected.", peer: facts.Peer{Reason: "boom"}, want: plan.Prune, waits: reason.AwaitsBrokenSync, awaits: true},
-		"Ends":            {reason: "A destroy concerns this sync alone.", peer: facts.Peer{Declares: declares(true)}, ends: plan.Destroying, want: plan.Prune},
+		"Ends":            {reason: "The peer will take over what has no owner any more.", peer: facts.Peer{Declares: declares(true)}, ends: plan.Destroying, want: plan.Release, code: reason.TakenOverBySync},
+		"EndsAlone":       {reason: "A destroy may concern this sync alone.", peer: facts.Peer{Declares: none}, ends: plan.Destroying, want: plan.Prune},
+		"EndsAwaited":     {reason: "The peer may declare the object.", ends: plan.Destroying, want: plan.Prune, waits: reason.AwaitsSync, awaits: true},
 		"Going":           {reason: "The object is already being deleted.", going: true, want: plan.Prune, code: reason.Deleting},
 
 		"Elsewhere":        {reason: "No commit declares the object.", peer: facts.Peer{Elsewhere: true, Declares: none}, want: plan.Prune},
@@ -110,7 +112,7 @@ func TestPeers(t *testing.T) {
 			if awaits := len(draft.Awaits(p, seen)) > 0; awaits != tc.awaits {
 				t.Errorf("%s\nasks the peer: %t", tc.reason, awaits)
 			}
-			if hands := len(draft.HandsTo(p, seen)) > 0; hands != (tc.code == reason.TakenOverBySync) {
+			if hands := len(draft.HandsTo(p, seen)) > 0; hands != (tc.want == plan.Keep) {
 				t.Errorf("%s\nwakes the peer: %t", tc.reason, hands)
 			}
 		})

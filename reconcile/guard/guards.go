@@ -124,7 +124,7 @@ func (g Guarding) Guards() []draft.Guard {
 		{Name: Owner, Phase: draft.Prunes, Rule: draft.Each(owner(g.OwnerIsSet))},
 		{Name: PackageLost, Phase: draft.Prunes, In: plan.Following, Approvable: true, Rule: draft.Each(packageLost)},
 		{Name: Omitted, Phase: draft.Prunes, In: plan.Following, Rule: draft.Each(omitted)},
-		{Name: Asked, Phase: draft.Prunes, In: plan.Following, Rule: draft.Each(takenOver)},
+		{Name: Asked, Phase: draft.Prunes, Rule: draft.Each(takenOver)},
 		{Name: Asked, Phase: draft.Prunes, Rule: draft.Each(asked)},
 		{Name: Inventory, Phase: draft.Prunes, Rule: draft.Each(home)},
 		{Name: Controller, Phase: draft.Prunes, Rule: draft.Each(keepsController(g.Home))},

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"strings"
@@ -56,6 +57,11 @@ type Sync struct {
 
 // String is "namespace/name".
 func (s Sync) String() string { return s.Namespace + "/" + s.Name }
+
+// Compare orders syncs by namespace and name.
+func (s Sync) Compare(other Sync) int {
+	return cmp.Or(cmp.Compare(s.Namespace, other.Namespace), cmp.Compare(s.Name, other.Name))
+}
 
 // Key returns the text that marks an object as owned by this sync, which is also the ID of its inventory. It is a
 // label value: beyond 63 characters, a hash replaces its end.

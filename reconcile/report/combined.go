@@ -42,7 +42,7 @@ func Combine(all []Report) Combined {
 		}
 	}
 	slices.SortStableFunc(c.Reports, func(a, b Report) int {
-		return cmp.Or(cmp.Compare(b.urgency(), a.urgency()), cmp.Compare(a.Sync.Namespace, b.Sync.Namespace), cmp.Compare(a.Sync.Name, b.Sync.Name))
+		return cmp.Or(cmp.Compare(b.urgency(), a.urgency()), a.Sync.Compare(b.Sync))
 	})
 	return c
 }

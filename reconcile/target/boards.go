@@ -10,7 +10,6 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/board"
 	"headgate.dev/headgate/reconcile/engine"
-	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/outbox"
 	"headgate.dev/headgate/reconcile/report"
@@ -27,10 +26,73 @@ type Boards struct {
 
 	mu  sync.Mutex
 	all map[boardOf]*together
+
+	expects  sync.Mutex
+	expected map[inventory.Sync]place
 }
 
 // A boardOf identifies a board.
 type boardOf struct{ repository, cluster string }
+
+// A place is where a Sync stands: its board, and the branch that it follows.
+type place struct {
+	boardOf
+
+	branch string
+}
+
+// placeOf returns the place of a Sync, and whether it has one.
+func (b *Boards) placeOf(s v1alpha1.Sync) (at place, has bool) {
+	if s.Spec.Statuses == nil || s.Spec.Statuses.Contexts != v1alpha1.ContextsCluster {
+		return at, false
+	}
+	of, err := repositoryOf(s.Spec)
+	cluster := s.Spec.ClusterName
+	if b.Tenants && s.Namespace != v1alpha1.DefaultNamespace {
+		cluster += "/" + s.Namespace
+	}
+	return place{boardOf{of.Base + "/" + of.String(), cluster}, s.Spec.Source.Repo + " " + s.Spec.Source.Ref}, err == nil
+}
+
+// Expect makes the board of a Sync wait for it, also while it does not run: a status would be green without it.
+func (b *Boards) Expect(s v1alpha1.Sync) {
+	if b == nil {
+		return
+	}
+	b.expects.Lock()
+	defer b.expects.Unlock()
+	name := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
+	delete(b.expected, name)
+	if at, has := b.placeOf(s); has {
+		if b.expected == nil {
+			b.expected = map[inventory.Sync]place{}
+		}
+		b.expected[name] = at
+	}
+}
+
+// Forget ends the wait for a Sync that is gone.
+func (b *Boards) Forget(name inventory.Sync) {
+	if b == nil {
+		return
+	}
+	b.expects.Lock()
+	defer b.expects.Unlock()
+	delete(b.expected, name)
+}
+
+// expectedOn returns the Syncs that a board waits for, with the branch that each follows.
+func (b *Boards) expectedOn(key boardOf) map[inventory.Sync]string {
+	b.expects.Lock()
+	defer b.expects.Unlock()
+	all := map[inventory.Sync]string{}
+	for name, at := range b.expected {
+		if at.boardOf == key {
+			all[name] = at.branch
+		}
+	}
+	return all
+}
 
 // together is a board with its outbox. It posts with the account of the oldest Sync.
 type together struct {
@@ -48,23 +110,21 @@ type onBoard struct {
 	*board.Member
 
 	of    *together
-	posts forge.Statuses
+	posts posting
 	leave func()
 }
 
-// join adds a Sync to the board of its repository and cluster.
-func (b *Boards) join(s v1alpha1.Sync, at forge.Repository, own *outbox.Outbox, posts forge.Statuses, in Surroundings) *onBoard {
+// join adds a Sync to a board.
+func (b *Boards) join(s v1alpha1.Sync, at place, own *outbox.Outbox, posts posting, in Surroundings) *onBoard {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	posts.Cluster = s.Spec.ClusterName
-	if b.Tenants && s.Namespace != v1alpha1.DefaultNamespace {
-		posts.Cluster += "/" + s.Namespace
-	}
-	key := boardOf{at.Base + "/" + at.String(), posts.Cluster}
+	key := at.boardOf
+	posts.Cluster = key.cluster
 	of := b.all[key]
 	if of == nil {
 		of = &together{box: &outbox.Outbox{OnError: failed(in), Token: own.Token}}
 		of.box.Next, of.Next = of, of.box
+		of.Expected = func() map[inventory.Sync]string { return b.expectedOn(key) }
 		if in.Cache != "" {
 			sum := sha256.Sum256([]byte(key.repository))
 			of.box.Dir = filepath.Join(in.Cache, "outbox", key.cluster, "@"+hex.EncodeToString(sum[:8]))
@@ -75,7 +135,7 @@ func (b *Boards) join(s v1alpha1.Sync, at forge.Repository, own *outbox.Outbox, 
 		}
 		b.all[key] = of
 	}
-	m := &onBoard{Member: of.Join(inventory.Sync{Namespace: s.Namespace, Name: s.Name}, s.Spec.Source.Repo+" "+s.Spec.Source.Ref), of: of, posts: posts}
+	m := &onBoard{Member: of.Join(inventory.Sync{Namespace: s.Namespace, Name: s.Name}, at.branch), of: of, posts: posts}
 	of.mu.Lock()
 	of.members = append(of.members, m)
 	of.mu.Unlock()
@@ -106,7 +166,7 @@ func (t *together) forget(m *onBoard) (last bool) {
 // Publish posts the statuses of the board.
 func (t *together) Publish(ctx context.Context, r report.Report) error {
 	t.mu.Lock()
-	var posts forge.Statuses
+	var posts posting
 	if len(t.members) > 0 {
 		posts = t.members[0].posts
 	}

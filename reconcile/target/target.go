@@ -71,16 +71,13 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 		Limits: git.Limits{Time: s.Spec.Source.FetchTimeout.Duration(), Object: objectsOf(s)},
 		Shared: in.Clones,
 	}
-	source, tip, named := reconcile.Source(repository), repository.Tip, repositoryName(s.Spec.Source.Repo)
+	source, tip := reconcile.Source(repository), repository.Tip
 	ofFlux, err := artifactOf(s, in)
 	if err != nil {
 		return nil, err
 	}
 	if ofFlux != nil {
-		source, tip, named = ofFlux, ofFlux.Tip, ofFlux.Name
-		if isRepository(s) {
-			named = "" // Found tells
-		}
+		source, tip = ofFlux, ofFlux.Tip
 	}
 	w, err := Wire(s, source, in, How{
 		Cluster: cluster.Options{Progress: in.Done, Shares: in.Shares, Term: in.Term}, Fresh: freshTags, Compares: in.onlyPreviews(),
@@ -111,19 +108,17 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	if ofFlux == nil { // a watch shows sources of Flux, and each Sync tells of the state of its own
 		t.Loop.Remote = remoteOf(s, in)
 	}
-	if t.Loop.Reconciler.Applier != nil && !s.Spec.Suspend && !t.previews {
+	if member, moves := MemberOf(s); moves && !t.previews {
+		member.Cluster = in.Apart
+		member.Declare = func(ctx context.Context) error { return t.Loop.Reconciler.Declare(ctx, t.Loop.Ref) }
 		t.Loop.Reconciler.Peers = in.Peers
-		in.Peers.Join(t.Loop.Reconciler.Sync, reconcile.Member{
-			Repository: named,
-			Flux:       isRepository(s),
-			Cluster:    in.Apart,
-			Ref:        t.Loop.Ref,
-			Declare:    func(ctx context.Context) error { return t.Loop.Reconciler.Declare(ctx, t.Loop.Ref) },
-		})
+		in.Peers.Join(t.Loop.Reconciler.Sync, member)
+	} else {
+		in.Peers.Leave(t.Loop.Reconciler.Sync)
 	}
 	from := secretsOf(s, w.Cluster, in)
 	auth, none := Credentials(s.Spec.Source, in.Getenv)
-	statuses, post := publisher(s, in, from)
+	own, post := publisher(s, in, from)
 	if err := errors.Join(none, post); err != nil {
 		return nil, err
 	}
@@ -151,8 +146,8 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	if t.follower, err = previewsOf(s, in, from, w, repository); err != nil {
 		return nil, err
 	}
-	if statuses != nil {
-		t.posts(s, statuses, in)
+	if own != nil {
+		t.posts(s, own, in)
 	}
 	pushed := new(engine.Signal)
 	t.Loop.Pushed, t.Loop.Approved = pushed, &t.approved
@@ -176,10 +171,10 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 // commits, so no board waits for it.
 func (t *Target) posts(s v1alpha1.Sync, own *outbox.Outbox, in Surroundings) {
 	t.outbox, t.Loop.Untold = own, true
-	statuses, is := own.Next.(forge.Statuses)
-	at, err := repositoryOf(s.Spec)
-	if s.Spec.Statuses.Contexts == v1alpha1.ContextsCluster && is && err == nil && t.Passes() {
-		m := cmp.Or(in.Boards, &Boards{}).join(s, at, own, statuses, in)
+	posts, is := own.Next.(posting)
+	boards := cmp.Or(in.Boards, &Boards{})
+	if at, has := boards.placeOf(s); has && is && t.Passes() {
+		m := boards.join(s, at, own, posts, in)
 		t.outbox, t.Loop.Untold, t.leave = m, false, m.leave
 	}
 	t.Loop.Publisher = t.outbox
@@ -223,15 +218,17 @@ func accessOf(s v1alpha1.Sync, in Surroundings, fields ...any) access {
 	return access{string(text), s.Namespace, cmp.Or(in.Secrets, in.Cluster)}
 }
 
-// Elsewhere returns how the syncs of this process know a Sync that another process runs. It returns false for one to which no object of
-// another Sync can move: it writes nothing, or it applies to a cluster that only its own process knows.
-func Elsewhere(s v1alpha1.Sync) (reconcile.Elsewhere, bool) {
-	named := repositoryName(s.Spec.Source.Repo)
+// MemberOf returns what a Sync shows to the others of its branch. It returns false for one to which no object of another Sync can move,
+// because it writes nothing.
+func MemberOf(s v1alpha1.Sync) (m reconcile.Member, moves bool) {
+	m = reconcile.Member{Repository: repositoryName(s.Spec.Source.Repo), Flux: isRepository(s), Ref: s.Spec.Source.Ref}
 	if ref := s.Spec.Source.SourceRef; ref != nil {
-		named = artifactName(*ref, s)
+		m.Repository = artifactName(*ref, s)
 	}
-	writes := s.Spec.ManagementPolicy != v1alpha1.PolicyObservable && !s.Spec.Suspend && s.DeletionTimestamp.IsZero()
-	return reconcile.Elsewhere{Member: reconcile.Member{Repository: named, Ref: s.Spec.Source.Ref}}, writes
+	if s.Spec.KubeConfig != nil {
+		m.Cluster = reconcile.AnyCluster
+	}
+	return m, s.Spec.ManagementPolicy != v1alpha1.PolicyObservable && !s.Spec.Suspend && s.DeletionTimestamp.IsZero()
 }
 
 // secretsOf returns how values of Secrets are read that fields of a Sync name. It returns nil for a field that names none.
@@ -522,12 +519,13 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 	if err != nil {
 		return nil, fmt.Errorf("spec.statuses: %w", err)
 	}
-	box := &outbox.Outbox{Next: forge.Statuses{
+	posts := posting{Statuses: forge.Statuses{
 		Poster: poster, Cluster: s.Spec.ClusterName, Home: v1alpha1.DefaultNamespace, TargetURL: s.Spec.PageURL,
 	}}
 	if of := s.Spec.Statuses.TokenFrom; of != nil && of.SecretRef != nil {
-		box.Next = tokenNamed{box.Next, fmt.Sprintf("the Secret %s/%s", s.Namespace, of.SecretRef.Name)}
+		posts.token = fmt.Sprintf("the Secret %s/%s", s.Namespace, of.SecretRef.Name)
 	}
+	box := &outbox.Outbox{Next: posts}
 	if in.Cache != "" {
 		box.Dir = filepath.Join(in.Cache, "outbox", s.Spec.ClusterName, s.Namespace+"."+s.Name)
 	}
@@ -538,18 +536,18 @@ func publisher(s v1alpha1.Sync, in Surroundings, from func(string, *v1alpha1.Sec
 	return box, nil
 }
 
-// A tokenNamed is a Publisher whose errors about its token name where the token is.
-type tokenNamed struct {
-	outbox.Publisher
+// A posting publishes the reports of a Sync as statuses.
+type posting struct {
+	forge.Statuses
 
-	at string
+	token string // the Secret with the token; "" if there is none
 }
 
-// Publish publishes a report.
-func (t tokenNamed) Publish(ctx context.Context, r report.Report) error {
-	err := t.Publisher.Publish(ctx, r)
-	if _, refused := errors.AsType[*forge.Refusal](err); refused {
-		return fmt.Errorf("%w; put another token into %s: Headgate tries again", err, t.at)
+// Publish publishes a report. Its error about the token names the Secret.
+func (p posting) Publish(ctx context.Context, r report.Report) error {
+	err := p.Statuses.Publish(ctx, r)
+	if _, refused := errors.AsType[*forge.Refusal](err); refused && p.token != "" {
+		return fmt.Errorf("%w; put another token into %s: Headgate tries again", err, p.token)
 	}
 	return err
 }

@@ -153,9 +153,7 @@ func (c *Store) Syncs(ctx context.Context) ([]inventory.Sync, error) {
 			syncs = append(syncs, s)
 		}
 	}
-	slices.SortFunc(syncs, func(a, b inventory.Sync) int {
-		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
-	})
+	slices.SortFunc(syncs, inventory.Sync.Compare)
 	return syncs, nil
 }
 
