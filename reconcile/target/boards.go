@@ -28,21 +28,21 @@ type Boards struct {
 	all map[boardOf]*together
 
 	expects  sync.Mutex
-	expected map[inventory.Sync]place
+	expected map[inventory.Sync]seat
 }
 
 // A boardOf identifies a board.
 type boardOf struct{ repository, cluster string }
 
-// A place is where a Sync stands: its board, and the branch that it follows.
-type place struct {
+// A seat is where a Sync sits: its board, and the branch that it follows.
+type seat struct {
 	boardOf
 
 	branch string
 }
 
-// placeOf returns the place of a Sync, and whether it has one.
-func (b *Boards) placeOf(s v1alpha1.Sync) (at place, has bool) {
+// seatOf returns the seat of a Sync, and whether it has one.
+func (b *Boards) seatOf(s v1alpha1.Sync) (at seat, has bool) {
 	if s.Spec.Statuses == nil || s.Spec.Statuses.Contexts != v1alpha1.ContextsCluster {
 		return at, false
 	}
@@ -51,7 +51,7 @@ func (b *Boards) placeOf(s v1alpha1.Sync) (at place, has bool) {
 	if b.Tenants && s.Namespace != v1alpha1.DefaultNamespace {
 		cluster += "/" + s.Namespace
 	}
-	return place{boardOf{of.Base + "/" + of.String(), cluster}, s.Spec.Source.Repo + " " + s.Spec.Source.Ref}, err == nil
+	return seat{boardOf{of.Base + "/" + of.String(), cluster}, s.Spec.Source.Repo + " " + s.Spec.Source.Ref}, err == nil
 }
 
 // Expect makes the board of a Sync wait for it, also while it does not run: a status would be green without it.
@@ -63,9 +63,9 @@ func (b *Boards) Expect(s v1alpha1.Sync) {
 	defer b.expects.Unlock()
 	name := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
 	delete(b.expected, name)
-	if at, has := b.placeOf(s); has {
+	if at, has := b.seatOf(s); has {
 		if b.expected == nil {
-			b.expected = map[inventory.Sync]place{}
+			b.expected = map[inventory.Sync]seat{}
 		}
 		b.expected[name] = at
 	}
@@ -115,7 +115,7 @@ type onBoard struct {
 }
 
 // join adds a Sync to a board.
-func (b *Boards) join(s v1alpha1.Sync, at place, own *outbox.Outbox, posts posting, in Surroundings) *onBoard {
+func (b *Boards) join(s v1alpha1.Sync, at seat, own *outbox.Outbox, posts posting, in Surroundings) *onBoard {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	key := at.boardOf

@@ -173,7 +173,7 @@ func (t *Target) posts(s v1alpha1.Sync, own *outbox.Outbox, in Surroundings) {
 	t.outbox, t.Loop.Untold = own, true
 	posts, is := own.Next.(posting)
 	boards := cmp.Or(in.Boards, &Boards{})
-	if at, has := boards.placeOf(s); has && is && t.Passes() {
+	if at, has := boards.seatOf(s); has && is && t.Passes() {
 		m := boards.join(s, at, own, posts, in)
 		t.outbox, t.Loop.Untold, t.leave = m, false, m.leave
 	}
