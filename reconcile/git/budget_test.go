@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -53,14 +54,18 @@ func (n *tenant) pass(ctx context.Context) error {
 	return nil
 }
 
-// bytesIn returns the size of all files in a directory.
+// bytesIn returns the size of all files in a directory. A file that is renamed meanwhile counts once.
 func bytesIn(dir string) (bytes int64) {
+	sizes := map[uint64]int64{}
 	_ = filepath.WalkDir(dir, func(path string, _ fs.DirEntry, _ error) error {
 		if info, err := os.Lstat(path); err == nil && !info.IsDir() {
-			bytes += info.Size()
+			sizes[info.Sys().(*syscall.Stat_t).Ino] = info.Size()
 		}
 		return nil
 	})
+	for _, size := range sizes {
+		bytes += size
+	}
 	return bytes
 }
 
