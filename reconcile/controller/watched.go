@@ -23,6 +23,10 @@ func (u unwatched) after(s v1alpha1.Status, generation int64, e reconcile.Event,
 		u[e.For] = e.Err.Error()
 	case reconcile.Watched:
 		delete(u, e.For)
+	case reconcile.Began: // which removes the condition of the generation before, also if a watch has failed already
+		if len(u) == 0 {
+			return s
+		}
 	case reconcile.Passed:
 		if passes < 2 {
 			return s
