@@ -135,8 +135,8 @@ const (
 // listed returns the approvals in places of Listing that count for a claim.
 func (l *Ledger) listed(a Ask) Given { return l.counting([]Ask{a}).Listed() }
 
-// Continues returns how far an approval that was used lets a claim pass, which is not carried out yet. An approval that a person withdrew
-// does not count any more. keys are those of the claim, and of the claims that lead to it.
+// Continues returns how far a used approval lets a claim pass that is not carried out yet. An approval that a person withdrew no longer
+// counts. keys are those of the claim, and of the claims that lead to it.
 func (l *Ledger) Continues(a Ask, keys ...string) (limit Amount, does bool) {
 	for _, g := range l.Grants {
 		if l.Given.Withdrawn(g) {

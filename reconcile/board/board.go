@@ -213,7 +213,10 @@ func (b *Board) isNew(commit string) bool {
 // standings returns what the syncs of the branches that are at a commit conclude about it. One that has not joined has concluded nothing.
 func (b *Board) standings(commit string) []report.Standing {
 	var all []report.Standing
-	away := b.expected()
+	var away map[inventory.Sync]string
+	if b.Expected != nil {
+		away = b.Expected()
+	}
 	for _, m := range b.members {
 		delete(away, m.sync)
 		if m.line.newest() == commit {
@@ -226,13 +229,6 @@ func (b *Board) standings(commit string) []report.Standing {
 		}
 	}
 	return all
-}
-
-func (b *Board) expected() map[inventory.Sync]string {
-	if b.Expected == nil {
-		return nil
-	}
-	return b.Expected()
 }
 
 // differs reports whether a verdict must be published. While syncs are at work, only its states count.

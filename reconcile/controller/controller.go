@@ -239,7 +239,7 @@ func (c *controller) lead(ctx context.Context) error {
 	return err
 }
 
-// introduce makes all Syncs known to each other before the first pass: an object may have moved while nobody led.
+// introduce makes all Syncs known to each other before the first pass, because a commit may have moved an object before this replica led.
 func (c *controller) introduce(ctx context.Context) error {
 	var all v1alpha1.SyncList
 	if err := c.client.List(ctx, &all); err != nil {

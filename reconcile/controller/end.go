@@ -30,8 +30,8 @@ import (
 const finalizer = "headgate.dev/delete"
 
 const (
-	endAgain = time.Minute     // when a deletion that is held or failed is tried again, unless another approval makes it earlier
-	heirTime = 5 * time.Second // when one is that waits for other Syncs to declare what they take over
+	endAgain = time.Minute     // until a deletion that is held or failed is tried again, unless another approval makes it earlier
+	heirTime = 5 * time.Second // until a deletion that waits for other Syncs is tried again
 )
 
 // mark makes the object have the finalizer if, and only if, its end deletes objects.
@@ -76,7 +76,7 @@ func (c *controller) end(ctx context.Context, s *v1alpha1.Sync, one *subject) (r
 	done, err := c.destroy(ctx, ends, one, at, heirs)
 	c.Around.Peers.Inherit(heirs)
 	one.hear(s.Generation, reconcile.Event{Kind: reconcile.Passed, Report: done, Err: err, Took: time.Since(began)})
-	if err != nil || done.Verdict.ExitCode != report.ExitSuccess || done.Verdict.Activation.State != report.Success {
+	if err != nil || !isOver(done.Verdict) {
 		slog.Warn("the objects of a deleted Sync are not all deleted", "sync", name.String(), "activation", done.Verdict.Activation.Description, "error", err)
 		if awaits := awaited(heirs); awaits != "" {
 			one.hear(s.Generation, reconcile.Event{Kind: reconcile.Waiting, For: "other Syncs to render their commit: " + awaits})
@@ -87,6 +87,11 @@ func (c *controller) end(ctx context.Context, s *v1alpha1.Sync, one *subject) (r
 	c.Metrics.Forget(name.Namespace, name.Name)
 	slog.Info("the objects of a deleted Sync are deleted", "sync", name.String(), "pruned", done.Summary.Pruned)
 	return runtimereconcile.Result{}, c.release(ctx, s)
+}
+
+// isOver reports whether an end has left nothing: a verdict with steps that wait has no error.
+func isOver(v report.Verdict) bool {
+	return v.ExitCode == report.ExitSuccess && v.Activation.State == report.Success
 }
 
 // heirs returns the Syncs that may take over objects of a Sync that ends.

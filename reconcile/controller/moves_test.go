@@ -87,7 +87,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// A leader takes up its Syncs one after another. The first ones must not delete what moved to one of the last while nobody led.
+// A leader starts its Syncs one after another. The first ones must not delete objects that have moved to one of the last.
 func TestIntroduce(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
