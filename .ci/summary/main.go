@@ -6,8 +6,9 @@
 // It prints the output of tests that failed and of nothing else, and the five slowest suites. A skipped test is a failure, unless
 // the corpus that it needs is absent: the corpus is optional.
 //
-// Six packages with servers of their own share the machine. So up to three tests that failed run again when all others have ended, one at
-// a time. One that passes then is listed as flaky. That excuses neither a panic, nor a data race, nor a package that does not build.
+// Six packages with servers of their own share the machine. So up to three tests, or packages without one that failed, run again when all
+// others have ended, one at a time. One that passes then is listed as flaky. That excuses neither a panic, nor a data race, nor a package
+// that does not build.
 package main
 
 import (
@@ -125,9 +126,12 @@ func again(s *summary) error {
 	return nil
 }
 
-// only returns the command of a failure for its one test: the same flags of `go test`, with another package and pattern.
+// only returns the command of a failure for its package: the same flags of `go test`, with the pattern of its test.
 func only(f failure) []string {
 	n := slices.Index(f.command, "test") + 1
 	flags := slices.DeleteFunc(slices.Clone(f.command[n:]), func(arg string) bool { return !strings.HasPrefix(arg, "-") })
-	return slices.Concat(f.command[:n], flags, []string{"-count=1", "-run=^" + f.test.name + "$", f.test.pkg})
+	if f.test.name != "" {
+		flags = append(flags, "-run=^"+f.test.name+"$")
+	}
+	return slices.Concat(f.command[:n], flags, []string{"-count=1", f.test.pkg})
 }

@@ -51,7 +51,7 @@ type summary struct {
 	flaky    []string
 }
 
-// failure is a test with its subtests that failed. Its command can run it again.
+// failure is a test with its subtests that failed, or a package without one. Its command can run it again.
 type failure struct {
 	command []string
 	test    test
@@ -128,7 +128,7 @@ func (s *summary) failTest(command []string, t test, output []string) {
 	}
 }
 
-// suspect notes a failure for a second run of the whole test.
+// suspect notes a failure for a second run of the whole test, or of the package if no test failed.
 func (s *summary) suspect(command []string, t test, output []string) {
 	name, _, _ := strings.Cut(t.name, "/")
 	whole := test{t.pkg, name}
@@ -144,7 +144,7 @@ func (s *summary) suspect(command []string, t test, output []string) {
 // excuse takes a failure back, because the test passed alone.
 func (s *summary) excuse(f failure) {
 	s.failed -= f.count
-	s.flaky = append(s.flaky, f.test.pkg+" "+f.test.name)
+	s.flaky = append(s.flaky, strings.TrimSpace(f.test.pkg+" "+f.test.name))
 }
 
 // skip notes a skipped test with its reason.
@@ -178,6 +178,7 @@ func (s *summary) endPackage(command []string, pkg string, e event) {
 		}
 		if s.broken[pkg] == 0 { // the package did not build, or its TestMain failed
 			s.failed++
+			s.suspect(command, test{pkg: pkg}, output)
 		}
 		for _, line := range output {
 			if !noise(line) {

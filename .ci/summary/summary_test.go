@@ -201,8 +201,8 @@ func TestRunAll(t *testing.T) {
 
 // A test that fails only beside others costs a whole run of CI, and says nothing about the code that is checked.
 func TestAgain(t *testing.T) {
-	// A command in place of go: `NAME test FLAGS PACKAGES` prints the lines of a file when it runs all tests, and of another one for one test.
-	const script = `for arg; do case $arg in -run=*) exec cat "$0/again"; esac; done; cat "$0/first"; exit 1`
+	// A command in place of go: `NAME test FLAGS PACKAGES` prints the lines of a file when it runs all tests, and of another one the second time.
+	const script = `for arg; do case $arg in -count=1) exec cat "$0/again"; esac; done; cat "$0/first"; exit 1`
 	lines := func(names ...string) string {
 		var b strings.Builder
 		ended := "pass"
@@ -221,6 +221,7 @@ func TestAgain(t *testing.T) {
 		}
 		return b.String() + fmt.Sprintf(`{"Action":%q,"Package":"p"}`+"\n", ended)
 	}
+	const broken = `{"Action":"fail","Package":"p"}` + "\n"
 	for name, tc := range map[string]struct {
 		first, again string
 		want         string
@@ -232,7 +233,8 @@ func TestAgain(t *testing.T) {
 		"TooMany":      {lines("TestA", "TestB", "TestC", "TestD"), lines("+TestA"), "0 passed, 4 failed", false},
 		"Panics":       {lines("TestA panic: nil"), lines("+TestA"), "0 passed, 1 failed", false},
 		"Races":        {lines("TestA WARNING: DATA RACE"), lines("+TestA"), "0 passed, 1 failed", false},
-		"DoesNotBuild": {lines("TestA") + `{"Action":"fail","Package":"q"}` + "\n", lines("+TestA"), "0 passed, 2 failed", false},
+		"Stops":        {lines("+TestB") + broken, lines("+TestA"), "  p\n\n1 passed, 0 failed, 0 skipped, 1 flaky", true}, // its TestMain fails once
+		"DoesNotBuild": {broken, broken, "0 passed, 1 failed", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -262,7 +264,7 @@ func TestOnly(t *testing.T) {
 		command: []string{"env", "CGO_ENABLED=0", "go", "-C", "there", "test", "-json", "-race", "-skip=^TestLong$", "-run=^TestB$", "./a", "./b"},
 		test:    test{"headgate.dev/a", "TestA"},
 	})
-	want := []string{"env", "CGO_ENABLED=0", "go", "-C", "there", "test", "-json", "-race", "-skip=^TestLong$", "-run=^TestB$", "-count=1", "-run=^TestA$", "headgate.dev/a"}
+	want := []string{"env", "CGO_ENABLED=0", "go", "-C", "there", "test", "-json", "-race", "-skip=^TestLong$", "-run=^TestB$", "-run=^TestA$", "-count=1", "headgate.dev/a"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -149,6 +150,32 @@ func TestTidy(t *testing.T) {
 	if diff := cmp.Diff([]string{"a", "c.full"}, c.left()); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
+}
+
+// A pack that gets its name while the cache is counted counts: otherwise, others take its room as well.
+func TestRenamedWhileCounted(t *testing.T) {
+	c := cache{t, t.TempDir()}
+	c.item("a", mega, 1)
+	want := sizeOf(c.dir)
+	ctx, stop := context.WithCancel(t.Context())
+	var renaming sync.WaitGroup
+	renaming.Go(func() {
+		from, to := c.path("a/objects/pack/a.pack"), c.path("a/objects/pack/tmp_pack_1")
+		for ctx.Err() == nil {
+			if err := os.Rename(from, to); err != nil {
+				t.Error(err)
+			}
+			from, to = to, from
+		}
+	})
+	for range 1000 {
+		if got := sizeOf(c.dir); got != want {
+			t.Errorf("want %d bytes, got %d", want, got)
+			break
+		}
+	}
+	stop()
+	renaming.Wait()
 }
 
 // The largest of the running shares fails if there is no room, also if it is silent, and the others go on.

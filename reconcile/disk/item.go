@@ -75,7 +75,7 @@ type survey struct {
 
 // read counts a directory and everything below it. Others may remove what it reads.
 func (s *survey) read(dir string) {
-	list, _ := os.ReadDir(dir)
+	list := infos(dir)
 	locks := map[string]bool{}
 	for _, e := range list {
 		if name, is := strings.CutSuffix(e.Name(), lock); is {
@@ -83,17 +83,13 @@ func (s *survey) read(dir string) {
 		}
 	}
 	s.bytes += block
-	for _, e := range list {
-		path := filepath.Join(dir, e.Name())
-		info, err := e.Info()
-		if err != nil {
-			continue
-		}
-		name := strings.TrimSuffix(e.Name(), filepath.Ext(e.Name()))
+	for _, info := range list {
+		path := filepath.Join(dir, info.Name())
+		name := strings.TrimSuffix(info.Name(), filepath.Ext(info.Name()))
 		switch {
-		case e.IsDir() && locks[name]:
+		case info.IsDir() && locks[name]:
 			s.add(filepath.Join(dir, name), path)
-		case e.IsDir():
+		case info.IsDir():
 			s.read(path)
 		case filepath.Base(filepath.Dir(dir)) == "sha256" && (len(name) == 2*sha256.Size || time.Since(info.ModTime()) > silence):
 			s.addItem(item{path: path, bytes: taken(info), used: info.ModTime()})
@@ -140,14 +136,40 @@ func (s *survey) sorted() []item {
 }
 
 // sizeOf returns what a file or a directory takes; 0 for what does not exist.
-func sizeOf(path string) (bytes int64) {
-	_ = filepath.WalkDir(path, func(path string, _ fs.DirEntry, _ error) error {
-		if info, err := os.Lstat(path); err == nil { // otherwise others removed it
-			bytes += taken(info)
+func sizeOf(path string) int64 {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return 0
+	}
+	return sizeIn(path, info)
+}
+
+func sizeIn(path string, info fs.FileInfo) int64 {
+	bytes := taken(info)
+	if info.IsDir() {
+		for _, one := range infos(path) {
+			bytes += sizeIn(filepath.Join(path, one.Name()), one)
 		}
-		return nil
-	})
+	}
 	return bytes
+}
+
+// infos lists a directory. It lists again if something is gone before it was looked at, because that may have another name now: a pack
+// is renamed when all of it was received.
+func infos(dir string) (all []fs.FileInfo) {
+	for range 100 {
+		list, _ := os.ReadDir(dir)
+		all = make([]fs.FileInfo, 0, len(list))
+		for _, e := range list {
+			if info, err := e.Info(); err == nil {
+				all = append(all, info)
+			}
+		}
+		if len(all) == len(list) {
+			break
+		}
+	}
+	return all
 }
 
 // taken returns what a file takes on disk.

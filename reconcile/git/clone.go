@@ -28,7 +28,7 @@ const (
 )
 
 // errReplaced means that a fetch replaced the clone, or found it replaced. The caller opens it again.
-var errReplaced = errors.New("the clone was replaced")
+var errReplaced = errors.New("the clone was removed or replaced meanwhile, mostly because others need the room: it is tried again; raise --cache-size if this comes back")
 
 // A clone is a bare repository on disk with the full histories of the refs that were requested. Packs are added under a
 // lock and never changed, so they are read without one.
