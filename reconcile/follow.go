@@ -85,10 +85,11 @@ type PreviewedSync struct {
 	// Elsewhere previews the merge of two fetched commits in another process. If it is nil, this process does that.
 	Elsewhere func(ctx context.Context, fork bool, into, head string) (report.Report, error)
 	Ref       string // pull requests into this branch are previewed
+	Away      string // why the sync does not run, and so does not preview; "" if it runs. ID, Reconciler.Sync, Origin and Ref are set
 }
 
 // refuses reports whether the sync does not preview a pull request, because it comes from a fork.
-func (s PreviewedSync) refuses(q Request) bool { return q.Fork && s.Forks == nil }
+func (s PreviewedSync) refuses(q Request) bool { return q.Fork && s.Forks == nil && s.Away == "" }
 
 // A followedSync is a sync that follows the target of a pull request.
 type followedSync struct {
@@ -430,7 +431,7 @@ func (l *previewing) heard(ctx context.Context, k *previewedPull, q Request) boo
 // moved reports whether the target changed in a way that changes the preview.
 func (l *previewing) moved(ctx context.Context, k *previewedPull, syncs []followedSync) bool {
 	for _, s := range syncs {
-		if s.refuses(k.Request) {
+		if s.Away != "" || s.refuses(k.Request) {
 			continue
 		}
 		of := move{s.Reconciler.Sync, k.tip}
@@ -479,6 +480,8 @@ func (l *previewing) preview(ctx context.Context, k *previewedPull, syncs []foll
 func (l *previewing) one(ctx context.Context, k *previewedPull, s followedSync) (report.Report, error) {
 	with := s.Reconciler
 	switch {
+	case s.Away != "":
+		return report.Away(with.Sync, s.Away), nil
 	case s.refuses(k.Request):
 		return report.Failed(with.Sync, "", errFork), nil
 	case k.Fork:

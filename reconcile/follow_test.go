@@ -681,6 +681,17 @@ func TestFollowerTogether(t *testing.T) {
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
+		y := newPullForge(seven, Request{Number: 8, Head: "h8", Target: "main", Fork: true})
+		y.run(t, func(f *PreviewLoop) {
+			f.Syncs = append(f.Syncs, PreviewedSync{ID: "stalled", Reconciler: Reconciler{Sync: inventory.Sync{Name: "stalled"}}, Origin: y, Ref: f.Syncs[0].Ref, Away: "no such account"})
+		})
+		expect(t, "One that does not run is named, and blocks nothing.", y.happens(time.Second),
+			"7 pending", "7 h7 success: Look: cannot preview stalled: the Sync does not run: no such account; 1 of 2 syncs changes",
+			"8 pending", "8 h8 error: Blocked: cannot preview prod: not previewed: the head is in a fork; to preview forks, set forkPreviews in the Sync; 1 of 2 syncs changes")
+		y.set(func() { y.tip, y.commits["t2"] = "t2", fmt.Sprintf(settings, "another base") })
+		expect(t, "If the target moves, nothing is read for it.", y.happens(70*time.Second))
+	})
+	synctest.Test(t, func(t *testing.T) {
 		y := newPullForge(seven)
 		y.run(t, func(f *PreviewLoop) {
 			f.Syncs = append(f.Syncs, y.second("broken", map[string]string{"t1": "apiVersion: v1\nkind: [\n", "h7": "apiVersion: v1\nkind: [\n"}))

@@ -147,7 +147,7 @@ func (l *previewing) runs(key pullKey) bool {
 
 // places returns how many previews run at a time: two in processes of their own, otherwise one.
 func (l *previewing) places() int {
-	if slices.ContainsFunc(l.Syncs, func(s PreviewedSync) bool { return s.Elsewhere == nil }) {
+	if slices.ContainsFunc(l.Syncs, func(s PreviewedSync) bool { return s.Elsewhere == nil && s.Away == "" }) {
 		return 1
 	}
 	return 2

@@ -182,7 +182,7 @@ func changeOf(before, after []v1alpha1.Sync) change {
 func byName(all []v1alpha1.Sync) map[inventory.Sync]v1alpha1.Sync {
 	named := make(map[inventory.Sync]v1alpha1.Sync, len(all))
 	for _, s := range all {
-		named[fleet.NameOf(s)] = s
+		named[target.NameOf(s)] = s
 	}
 	return named
 }

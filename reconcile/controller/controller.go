@@ -255,14 +255,17 @@ func (c *controller) introduce(ctx context.Context) error {
 	return nil
 }
 
-// join makes a Sync that does not run known to the others: those of its branch delete nothing that it may declare, and no status is green
-// without it.
-func (c *controller) join(s *v1alpha1.Sync) {
+// join makes a Sync that does not run known to the others: those of its branch delete nothing that it may declare, and nothing that they say
+// together is green without it. stalled is why it does not run; nil if it soon will.
+func (c *controller) join(s *v1alpha1.Sync, stalled error) {
 	wanted := *s.DeepCopy()
 	wanted.Default()
-	c.Around.Boards.Expect(wanted)
+	c.Around.Expect(wanted, stalled)
 	if member, moves := target.MemberOf(wanted); moves {
-		c.Around.Peers.Join(fleet.NameOf(wanted), member)
+		c.Around.Peers.Join(target.NameOf(wanted), member)
+	}
+	if stalled != nil {
+		c.Around.Peers.Stalled(target.NameOf(wanted), stalled)
 	}
 }
 
@@ -270,12 +273,12 @@ func (c *controller) join(s *v1alpha1.Sync) {
 func (c *controller) subject(s *v1alpha1.Sync) *subject {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	name := fleet.NameOf(*s)
+	name := target.NameOf(*s)
 	one := c.subjects[name]
 	if one == nil || one.uid != s.UID {
 		one = newSubject(c, s)
 		c.subjects[name] = one
-		c.join(s)
+		c.join(s, nil)
 		defer c.Around.Audit.Note(fleet.Decided(nil, s)...)
 	}
 	return one
@@ -284,7 +287,7 @@ func (c *controller) subject(s *v1alpha1.Sync) *subject {
 // forget stops a Sync that this controller does not run any more. Its objects stay in the cluster.
 func (c *controller) forget(name inventory.Sync) {
 	c.fleet.Remove(name)
-	c.Around.Boards.Forget(name)
+	c.Around.Forget(name)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.subjects, name)

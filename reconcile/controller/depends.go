@@ -6,8 +6,8 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
-	"headgate.dev/headgate/reconcile/fleet"
 	"headgate.dev/headgate/reconcile/reason"
+	"headgate.dev/headgate/reconcile/target"
 	"headgate.dev/headgate/render"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -68,7 +68,7 @@ func (g gate) Fetch(ctx context.Context, ref string) (render.Input, error) {
 	err = g.of.waitsFor(ctx, g.sync, in.Revision)
 	g.on.wait(err != nil)
 	if err != nil {
-		if !g.of.Around.Peers.Knows(fleet.NameOf(g.sync), in.Revision) {
+		if !g.of.Around.Peers.Knows(target.NameOf(g.sync), in.Revision) {
 			_ = g.declare(ctx, ref) // the pass after the wait reports an error
 		}
 		return render.Input{}, err

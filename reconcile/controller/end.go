@@ -12,7 +12,6 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/facts"
-	"headgate.dev/headgate/reconcile/fleet"
 	"headgate.dev/headgate/reconcile/plan"
 	"headgate.dev/headgate/reconcile/report"
 	"headgate.dev/headgate/reconcile/target"
@@ -50,9 +49,9 @@ func (c *controller) mark(ctx context.Context, s *v1alpha1.Sync) error {
 // end ends a Sync whose object is being deleted. Its objects are deleted if deletionPolicy says so and nothing else takes the object away;
 // otherwise they stay.
 func (c *controller) end(ctx context.Context, s *v1alpha1.Sync, one *subject) (runtimereconcile.Result, error) {
-	name := fleet.NameOf(*s)
+	name := target.NameOf(*s)
 	c.fleet.Remove(name)
-	c.Around.Boards.Forget(name)
+	c.Around.Forget(name)
 	if !controllerutil.ContainsFinalizer(s, finalizer) {
 		return runtimereconcile.Result{}, nil
 	}
@@ -98,7 +97,7 @@ func isOver(v report.Verdict) bool {
 func (c *controller) heirs(s v1alpha1.Sync, since time.Time, at destination) []facts.Peer {
 	member, _ := target.MemberOf(s)
 	member.Cluster = at.apart
-	return c.Around.Peers.Heirs(fleet.NameOf(s), reconcile.End{Member: member, Since: since, Timeout: s.Spec.Timeout.Duration()})
+	return c.Around.Peers.Heirs(target.NameOf(s), reconcile.End{Member: member, Since: since, Timeout: s.Spec.Timeout.Duration()})
 }
 
 // awaited returns the names of the Syncs that an end waits for.

@@ -5,7 +5,6 @@ import (
 
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
-	"headgate.dev/headgate/reconcile/fleet"
 	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/target"
 
@@ -21,7 +20,7 @@ func (c *controller) moves(s *v1alpha1.Sync, before *v1alpha1.Moves) *v1alpha1.M
 	if !c.isShard() {
 		return nil
 	}
-	all := c.Around.Peers.Shows(fleet.NameOf(*s))
+	all := c.Around.Peers.Shows(target.NameOf(*s))
 	if all.Planned == "" {
 		return before
 	}
@@ -68,7 +67,7 @@ func (j *subject) setMoves() bool {
 
 // meet takes up what a Sync of another shard shows. It stops the Sync if it belonged to this shard before.
 func (c *controller) meet(s *v1alpha1.Sync) {
-	name := fleet.NameOf(*s)
+	name := target.NameOf(*s)
 	c.mu.Lock()
 	was := c.subjects[name]
 	c.mu.Unlock()

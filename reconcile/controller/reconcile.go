@@ -86,18 +86,17 @@ func (c *controller) reconcile(ctx context.Context, q runtimereconcile.Request) 
 	}
 	wanted := *found.DeepCopy()
 	wanted.Default()
-	c.Around.Boards.Expect(wanted)
 	again := runtimereconcile.Result{RequeueAfter: soonest(one.suspend(&found), lookAgain(wanted))}
 	err = c.carry(ctx, wanted, one, asked)
 	if no, ok := errors.AsType[*refusal](err); ok {
 		slog.Warn("the Sync does not run", "sync", name.String(), "reason", no.reason, "error", no.err)
 		c.fleet.Remove(name)
-		c.join(&found)
-		c.Around.Peers.Stalled(name, no.err)
+		c.join(&found, no.err)
 		c.Metrics.Stall(name.Namespace, name.Name, no.reason)
 		one.stall(found.Generation, no)
 		return again, nil
 	}
+	c.Around.Expect(wanted, nil)
 	return again, err
 }
 
@@ -110,7 +109,7 @@ func (c *controller) carry(ctx context.Context, wanted v1alpha1.Sync, one *subje
 	if err != nil {
 		return err
 	}
-	name := fleet.NameOf(wanted)
+	name := target.NameOf(wanted)
 	if now, _, runs := c.fleet.Of(name); runs && fleet.Same(now, wanted) && one.at == at {
 		if asked {
 			c.fleet.Annotate(wanted)

@@ -10,6 +10,7 @@ import (
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/fleet"
+	"headgate.dev/headgate/reconcile/target"
 
 	core "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -113,7 +114,7 @@ func (c *controller) edited() predicate.Predicate {
 				return false
 			}
 			c.mu.Lock()
-			one := c.subjects[fleet.NameOf(*after)]
+			one := c.subjects[target.NameOf(*after)]
 			c.mu.Unlock()
 			return one != nil && one.uid == after.UID && !one.knows(after)
 		},

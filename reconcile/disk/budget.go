@@ -28,6 +28,7 @@ type Budget struct {
 	mu      sync.Mutex
 	used    int64 // bytes; what removes files by itself makes it too high, until the next look
 	looked  time.Time
+	looks   int
 	running map[*Share]bool
 	ended   chan struct{}        // closed when a running share ends
 	refused map[string]time.Time // items that were too large, until when they remove nothing
@@ -56,6 +57,7 @@ type Share struct {
 	ctx    context.Context //nolint:containedctx // it ends with the share
 	before int64           // bytes of the item
 	grown  int64
+	looks  int // of the budget when the share began
 }
 
 // Begin returns the room for an item that grows, and a context that ends if others need the room. Its path may have one of the
@@ -73,12 +75,12 @@ func (b *Budget) Begin(ctx context.Context, item string) (*Share, context.Contex
 	if time.Since(b.looked) > time.Minute {
 		b.look()
 	}
-	s := &Share{budget: b, item: item, fail: fail, ctx: ctx, before: sizeOf(item)}
+	s := &Share{budget: b, item: item, fail: fail, ctx: ctx, before: sizeOf(item), looks: b.looks}
 	b.running[s] = true
 	return s, ctx
 }
 
-// End ends the growth of an item. What is left of it counts.
+// End ends the growth of an item. What is left of it counts. A look meanwhile saw as much of it as there was.
 func (s *Share) End() {
 	if s == nil {
 		return
@@ -87,7 +89,11 @@ func (s *Share) End() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.running, s)
-	b.used += sizeOf(s.item) - s.before - s.grown
+	if b.looks != s.looks {
+		b.look()
+	} else {
+		b.used += sizeOf(s.item) - s.before - s.grown
+	}
 	close(b.ended)
 	b.ended = make(chan struct{})
 	s.fail(nil)
@@ -207,7 +213,6 @@ func (b *Budget) refuse(item string) {
 // makeRoom removes items until there is room for some bytes, and for a tenth of all. It reports whether there is room for the bytes.
 func (b *Budget) makeRoom(n int64) bool {
 	items := b.look()
-	n += int64(len(b.running)) * piece // taken, and maybe not yet written
 	if b.used+n <= b.Bytes {
 		return true
 	}
@@ -230,7 +235,9 @@ func (b *Budget) makeRoom(n int64) bool {
 func (b *Budget) look() []item {
 	found := survey{tidy: b.looked.IsZero()}
 	found.read(b.Dir)
-	b.used, b.looked = found.bytes, time.Now()
+	unwritten := int64(len(b.running)) * piece // at most, of what was taken
+	b.used, b.looked = found.bytes+unwritten, time.Now()
+	b.looks++
 	return found.sorted()
 }
 

@@ -3,6 +3,7 @@ package disk
 import (
 	"context"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,6 +177,23 @@ func TestRenamedWhileCounted(t *testing.T) {
 	}
 	stop()
 	renaming.Wait()
+}
+
+// What a share had received is gone when its end is counted. Counted twice, it would be room for others.
+func TestFailedShareGivesItsRoomOnce(t *testing.T) {
+	c := cache{t, t.TempDir()}
+	b := &Budget{Dir: c.dir, Bytes: 10 * mega}
+	c.write("outbox", 4*mega)
+	share, _ := b.Begin(t.Context(), c.path("a"))
+	_, err := share.To(io.Discard).Write(make([]byte, 3*mega)) // and all of it was removed
+	c.must(err)
+	b.mu.Lock()
+	b.look()
+	b.mu.Unlock()
+	share.End()
+	if used := b.Used(); used < 4*mega {
+		t.Errorf("want 4 MiB, got %d", used)
+	}
 }
 
 // The largest of the running shares fails if there is no room, also if it is silent, and the others go on.

@@ -7,6 +7,7 @@ import (
 
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/audit"
+	"headgate.dev/headgate/reconcile/target"
 )
 
 // Decided returns the entries of the audit log for what people decided between two states of a Sync. before is nil if this process has not
@@ -15,7 +16,7 @@ func Decided(before, now *v1alpha1.Sync) []audit.Entry {
 	if before == nil {
 		before = &v1alpha1.Sync{}
 	}
-	of := audit.Entry{Sync: NameOf(*now).String()}
+	of := audit.Entry{Sync: target.NameOf(*now).String()}
 	var all []audit.Entry
 	if before.Spec.Suspend != now.Spec.Suspend {
 		all = append(all, suspension(of, now.Spec))

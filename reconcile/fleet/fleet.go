@@ -41,15 +41,10 @@ type Member struct {
 	ended chan struct{}
 }
 
-// NameOf returns the name of a Sync.
-func NameOf(s v1alpha1.Sync) inventory.Sync {
-	return inventory.Sync{Namespace: s.Namespace, Name: s.Name}
-}
-
 // Same reports whether a Sync that runs as one value goes on as another. Approvals are read before every pass, so another annotation
 // does not matter, and neither does a status.
 func Same(a, b v1alpha1.Sync) bool {
-	return NameOf(a) == NameOf(b) && a.UID == b.UID && reflect.DeepEqual(a.Spec, b.Spec)
+	return target.NameOf(a) == target.NameOf(b) && a.UID == b.UID && reflect.DeepEqual(a.Spec, b.Spec)
 }
 
 // Start runs a Sync that does not run yet, until ctx is done or it is stopped.
@@ -64,9 +59,9 @@ func (f *Fleet) Start(ctx context.Context, s v1alpha1.Sync, as *target.Target) {
 	if f.members == nil {
 		f.members, f.seen = map[inventory.Sync]*Member{}, map[inventory.Sync]*v1alpha1.Sync{}
 	}
-	f.members[NameOf(s)] = one
-	before := f.seen[NameOf(s)]
-	f.seen[NameOf(s)] = &s
+	f.members[target.NameOf(s)] = one
+	before := f.seen[target.NameOf(s)]
+	f.seen[target.NameOf(s)] = &s
 	f.mu.Unlock()
 	f.Audit.Note(Decided(before, &s)...)
 	f.ended.Add(1)
@@ -101,7 +96,7 @@ func (f *Fleet) Stop(names ...inventory.Sync) {
 	for _, one := range stopped {
 		<-one.ended
 		if err := one.Close(); err != nil {
-			slog.Warn("temporary files stay", "sync", NameOf(one.sync).String(), "error", err)
+			slog.Warn("temporary files stay", "sync", target.NameOf(one.sync).String(), "error", err)
 		}
 	}
 }
@@ -133,7 +128,7 @@ func (f *Fleet) Of(name inventory.Sync) (s v1alpha1.Sync, as *target.Target, run
 func (f *Fleet) Annotate(s v1alpha1.Sync) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if one := f.members[NameOf(s)]; one != nil {
+	if one := f.members[target.NameOf(s)]; one != nil {
 		one.sync = s
 		one.Approved()
 	}
@@ -147,7 +142,9 @@ func (f *Fleet) Syncs() []v1alpha1.Sync {
 	for _, one := range f.members {
 		all = append(all, one.sync)
 	}
-	slices.SortFunc(all, func(a, b v1alpha1.Sync) int { return strings.Compare(NameOf(a).String(), NameOf(b).String()) })
+	slices.SortFunc(all, func(a, b v1alpha1.Sync) int {
+		return strings.Compare(target.NameOf(a).String(), target.NameOf(b).String())
+	})
 	return all
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -111,6 +112,9 @@ func (c *clone) resolve(ctx context.Context, at remote.Address, ref string) (fou
 			if errors.Is(err, plumbing.ErrObjectNotFound) { // the server once sent this commit with its whole history
 				err = fmt.Errorf("%w: %w", errDamaged, err)
 			}
+		}
+		if errors.Is(err, fs.ErrNotExist) && (o == nil || !o.current()) { // others removed it while it was opened or written
+			err = fmt.Errorf("%w: %w", errReplaced, err)
 		}
 		switch {
 		case tries == 3, c.fetched:

@@ -51,13 +51,15 @@ func Combine(all []Report) Combined {
 func (r Report) urgency() int {
 	switch {
 	case r.Verdict.Activation.WasStopped():
-		return 5 // the status stores that the preview was stopped
+		return 6 // the status stores that the preview was stopped
 	case !r.touched():
 		return 0
 	case r.Error != "":
-		return 4
+		return 5
+	case r.away() > 0:
+		return 3
 	}
-	return map[Word]int{Safe: 1, Look: 2, Blocked: 3}[r.judgement().Word]
+	return map[Word]int{Safe: 1, Look: 2, Blocked: 4}[r.judgement().Word]
 }
 
 // touched reports whether the pull request changes anything for a sync. An error in both the base and the head is no change.
@@ -134,11 +136,20 @@ const nothingOfAny = "nothing of any sync changes"
 
 // count describes how many syncs change.
 func (c Combined) count() string {
-	message := fmt.Sprintf("%d of %s", len(c.Touched()), manifest.Count(len(c.Reports)+c.Missed, "sync"))
-	if len(c.Touched()) == 1 {
+	changes := changing(c.Touched())
+	message := fmt.Sprintf("%d of %s", changes, manifest.Count(len(c.Reports)+c.Missed, "sync"))
+	if changes == 1 {
 		return message + " changes"
 	}
 	return message + " change"
+}
+
+// changing counts the syncs that a pull request is known to change.
+func changing(touched []Report) (n int) {
+	for _, r := range touched {
+		n += 1 - r.away()
+	}
+	return n
 }
 
 // A bundle groups syncs that a pull request changes in the same way, as far as one line describes the change.
@@ -153,14 +164,14 @@ type bundle struct {
 func alikeReports(all []Report) []bundle {
 	var bundles []bundle
 	for _, r := range all {
-		text := r.firstGrounds(mostGrounds)
-		if r.Error != "" {
-			text = clip(legible.Line(firstLine(r.Error)), mostInPoint)
+		why, text := r.unmade(), r.firstGrounds(mostGrounds)
+		if why != "" {
+			text = clip(legible.Line(why), mostInPoint)
 		}
 		word := r.judgement().Word
 		i := slices.IndexFunc(bundles, func(b bundle) bool { return b.word == word && b.text == text })
 		if i < 0 {
-			i, bundles = len(bundles), append(bundles, bundle{word: word, text: text, failed: r.Error != ""})
+			i, bundles = len(bundles), append(bundles, bundle{word: word, text: text, failed: why != ""})
 		}
 		bundles[i].reports = append(bundles[i].reports, r)
 	}
@@ -262,7 +273,7 @@ func (c Combined) Headline() string {
 	bundles := alikeReports(touched)
 	first := bundles[0]
 	message := fmt.Sprintf("%s: %s", looksOf[first.word], first.sentence(codeName, escape))
-	if n := len(touched) - len(first.reports); n > 0 {
+	if n := changing(touched) - changing(first.reports); n > 0 {
 		message += "; " + moreOf(n, "more sync changes", "more syncs change")
 	}
 	return message

@@ -75,6 +75,14 @@ func TestCombined(t *testing.T) {
 			"Many syncs with the same changes are summarized.", many(300, func(name string) Report { return previewed(name, breaking("buckets.example.org")) }), 0,
 			Status{Failure, "Blocked: breaks 1 schema in sync000, sync001, sync002, 297 more; 300 of 300 syncs change"}, "⛔ Blocked: breaks 1 schema in `sync000`, `sync001`, `sync002`, 297 more",
 		},
+		"Away": {
+			"A sync that does not run is named, because nobody knows what the merge changes in it. It does not block: the merge may mend it.", []Report{previewed("a"), Away(syncOf("b"), "no service account")}, 0,
+			Status{Success, "Look: cannot preview b: the Sync does not run: no service account; 0 of 2 syncs change"}, "👀 Look: is not previewed, because the Sync does not run",
+		},
+		"AwayBesideAChange": {
+			"What is known is told as well.", []Report{previewed("a", creating("a.example.org")), Away(syncOf("b"), "no service account")}, 0,
+			Status{Success, "Look: cannot preview b: the Sync does not run: no service account; 1 of 2 syncs changes"}, "👀 Look: cannot preview `b`: the Sync does not run: no service account; 1 more sync changes",
+		},
 		"Unrenderable": {
 			"A sync that cannot be rendered does not hide the reports on the others.", []Report{previewed("a", breaking("buckets.example.org")), Failed(syncOf("b"), "", errBoom).On(nil)}, 0,
 			Status{Error, "Blocked: cannot preview b: boom; 2 of 2 syncs change"}, "⛔ Blocked: cannot preview `b`: boom; 1 more sync changes",

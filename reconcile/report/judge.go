@@ -112,6 +112,7 @@ var judgements = []row{
 	{Look, "deletes-kinds", ofCodes(reason.DeletesKind), "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known"},
 	{Look, "external-names", ofNames(reason.NameInCloudChanges), "object", "objects"},
 	{Look, "repairs", ofFact(Report.repairs), "repairs the target branch, which cannot be rendered", ""},
+	{Look, "away", ofFact(Report.away), "is not previewed, because the Sync does not run", ""},
 	{Look, "owner", ofCodes(reason.FirstForCrossplane, reason.LastForCrossplane), "changes who makes the CRDs", ""},
 	{Look, "base-unread", ofCodes(reason.MergeBaseUnread), "cannot read 1 package of the base", "cannot read %d packages of the base"},
 	{Look, "grants", ofNames(reason.GrantsRole, reason.GrantsRules, reason.AddsRights), "grant", "grants"},
@@ -354,6 +355,14 @@ func (r Report) target() string {
 // repairs returns 1 if the target cannot be rendered.
 func (r Report) repairs() int {
 	if r.Preview != nil && r.Preview.Repairs {
+		return 1
+	}
+	return 0
+}
+
+// away returns 1 if the sync does not run.
+func (r Report) away() int {
+	if r.Preview != nil && r.Preview.Away != "" {
 		return 1
 	}
 	return 0

@@ -25,6 +25,7 @@ type Preview struct {
 	Base    string        `json:"base"`              // the merge base, which is the base of the comparison
 	Live    bool          `json:"live,omitempty"`    // counts come from a cluster
 	Repairs bool          `json:"repairs,omitempty"` // this commit can be rendered but its base cannot, so nothing was compared
+	Away    string        `json:"away,omitempty"`    // why the sync does not run, so nothing was compared
 	Moved   string        `json:"moved,omitempty"`   // relevant changes of the target branch since the merge base
 	Opens   []Opening     `json:"opens"`             // definitions that become active
 	Leaves  []Definition  `json:"leaves"`            // definitions that nothing activates any more, but that remain active
@@ -278,6 +279,26 @@ func Repaired(sync inventory.Sync, head render.Desired, base string, why error, 
 		Message: "the target cannot be rendered, so nothing was compared, and the new commit is judged alone: " + legible.Text(why.Error()),
 	})
 	return r.On(nil)
+}
+
+// Away reports a sync that does not run. The pull request is not to blame, and it may be the mend, so it is not blocked.
+func Away(sync inventory.Sync, why string) Report {
+	r := blank(sync, "")
+	r.Preview = &Preview{Away: why, Opens: []Opening{}, Leaves: []Definition{}}
+	return r.On(nil)
+}
+
+// blind reports whether nothing was compared.
+func (r Report) blind() bool {
+	return r.Preview != nil && (r.Preview.Repairs || r.Preview.Away != "")
+}
+
+// unmade returns why there is no preview; "" if there is one.
+func (r Report) unmade() string {
+	if r.away() > 0 {
+		return "the Sync does not run: " + r.Preview.Away
+	}
+	return firstLine(r.Error)
 }
 
 // Opens returns the names of the definitions that become active from one commit to another.

@@ -544,7 +544,7 @@ func (s Step) stays() bool { return s.Action == plan.Keep && s.Cause == plan.Dri
 
 // Changes reports whether the pass changes anything, or would. It decides the exit code of diff.
 func (r Report) Changes() bool {
-	if r.Preview != nil && r.Preview.Repairs {
+	if r.blind() {
 		return true
 	}
 	if r.Looked && (r.Summary.Drifted > 0 || slices.ContainsFunc(r.Checks, Check.isUnapplied)) {

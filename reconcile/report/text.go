@@ -398,7 +398,7 @@ func (r Report) counts() string {
 	switch {
 	case r.Error != "":
 		parts = append([]string{"stopped by an error"}, parts...)
-	case len(parts) == 0 && r.Preview != nil && r.Preview.Repairs:
+	case len(parts) == 0 && r.blind():
 		parts = append(parts, "nothing to compare with")
 	case len(parts) == 0:
 		parts = append(parts, "no changes")

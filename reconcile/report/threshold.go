@@ -68,8 +68,8 @@ func (r Report) Exits(on Threshold) int {
 	crossed := map[string]bool{
 		OnAny:      r.Changes() || held,
 		OnBlocked:  r.judgement().Word == Blocked,
-		OnBreaking: breaks || r.repairs() > 0, // without a base, nobody knows
-		OnHolds:    held || r.repairs() > 0,
+		OnBreaking: breaks || r.blind(), // nobody knows
+		OnHolds:    held || r.blind(),
 		OnErrors:   len(r.errors()) > 0,
 		OnFindings: slices.ContainsFunc(r.Findings, func(f manifest.Finding) bool { return f.Severity != manifest.Note }),
 	}

@@ -11,7 +11,6 @@ import (
 	"headgate.dev/headgate/reconcile"
 	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/artifact"
-	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/render/crossplane"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -36,7 +35,7 @@ func artifactOf(s v1alpha1.Sync, in Surroundings) (*artifact.Archives, error) {
 		return nil, err
 	}
 	namespace := cmp.Or(ref.Namespace, s.Namespace)
-	name, of := artifactName(*ref, s), inventory.Sync{Namespace: s.Namespace, Name: s.Name}
+	name, of := artifactName(*ref, s), NameOf(s)
 	objects := client.Resource(ref.Resource()).Namespace(namespace)
 	states := &sourceStates{event: in.Event}
 	read := func(ctx context.Context) (artifact.Artifact, error) {

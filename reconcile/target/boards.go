@@ -54,14 +54,14 @@ func (b *Boards) seatOf(s v1alpha1.Sync) (at seat, has bool) {
 	return seat{boardOf{of.Base + "/" + of.String(), cluster}, s.Spec.Source.Repo + " " + s.Spec.Source.Ref}, err == nil
 }
 
-// Expect makes the board of a Sync wait for it, also while it does not run: a status would be green without it.
-func (b *Boards) Expect(s v1alpha1.Sync) {
+// expect makes the board of a Sync wait for it, also while it does not run: a status would be green without it.
+func (b *Boards) expect(s v1alpha1.Sync) {
 	if b == nil {
 		return
 	}
 	b.expects.Lock()
 	defer b.expects.Unlock()
-	name := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
+	name := NameOf(s)
 	delete(b.expected, name)
 	if at, has := b.seatOf(s); has {
 		if b.expected == nil {
@@ -71,8 +71,8 @@ func (b *Boards) Expect(s v1alpha1.Sync) {
 	}
 }
 
-// Forget ends the wait for a Sync that is gone.
-func (b *Boards) Forget(name inventory.Sync) {
+// forget ends the wait for a Sync that is gone.
+func (b *Boards) forget(name inventory.Sync) {
 	if b == nil {
 		return
 	}
@@ -135,7 +135,7 @@ func (b *Boards) join(s v1alpha1.Sync, at seat, own *outbox.Outbox, posts postin
 		}
 		b.all[key] = of
 	}
-	m := &onBoard{Member: of.Join(inventory.Sync{Namespace: s.Namespace, Name: s.Name}, at.branch), of: of, posts: posts}
+	m := &onBoard{Member: of.Join(NameOf(s), at.branch), of: of, posts: posts}
 	of.mu.Lock()
 	of.members = append(of.members, m)
 	of.mu.Unlock()

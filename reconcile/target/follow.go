@@ -37,7 +37,8 @@ const notACA = "read by passes only"
 //
 //	Start of a Sync ─► join ─┐
 //	                         ├► the loop of the group ends ─► another one, with the Syncs that run now, goes on
-//	end of a Sync ─► leave ──┘
+//	end of a Sync ─► leave ──┤
+//	stall of a Sync ─► expect┘
 type PullRequests struct {
 	// Name is set in a process that makes no passes. It previews for all of its Syncs, whatever their clusters, with one comment
 	// and one status of this name.
@@ -49,7 +50,8 @@ type PullRequests struct {
 
 	mu     sync.Mutex
 	groups map[pullRequestsOf]*previewer
-	places chan struct{} // of previews in processes of their own
+	told   map[inventory.Sync]absentee // the Syncs that this process is told to run
+	places chan struct{}               // of previews in processes of their own
 }
 
 // PreviewsAtOnce is how many processes of previews a process has at a time.
@@ -66,6 +68,7 @@ type pullRequestsOf struct {
 
 // A previewer previews the pull requests of a repository for the Syncs that joined it.
 type previewer struct {
+	key    pullRequestsOf
 	woken  chan struct{}
 	memory reconcile.PreviewMemory
 
@@ -197,26 +200,35 @@ func (f *follower) posts(s v1alpha1.Sync, account forge.Account, rules *forge.Ru
 		return fmt.Errorf("spec.statuses: %w", err)
 	}
 	f.previews = &forge.Previews{Poster: record, Pulls: pulls, TargetURL: s.Spec.PageURL, Commands: map[inventory.Sync]forge.Rules{}}
-	of := inventory.Sync{Namespace: s.Namespace, Name: s.Name}
+	of := NameOf(s)
 	if rules != nil {
 		f.previews.Commands[of] = *rules
 	}
-	f.key = pullRequestsOf{repository: account.Repository.Base + "/" + account.Repository.String(), cluster: s.Spec.ClusterName}
-	if f.of.Tenants {
-		f.key.namespace = s.Namespace
-	}
-	if s.Spec.Statuses.Per == v1alpha1.PerSync {
-		f.key.sync = of
-	}
+	f.key = f.of.keyOf(s, account.Repository)
 	f.previews.Name = f.of.nameOf(s)
 	if s.Spec.Statuses.Per != v1alpha1.PerSync {
 		f.previews.Replaces = []string{forge.NameOfSync(of, "", v1alpha1.DefaultNamespace), forge.NameOfSync(of, s.Spec.ClusterName, v1alpha1.DefaultNamespace)}
 	}
 	if f.of.Name != "" {
-		f.key = pullRequestsOf{repository: f.key.repository}
 		f.previews.Replaces = append(f.previews.Replaces, forge.NameOfCluster(s.Spec.ClusterName)) // the process of the cluster may have previewed before
 	}
 	return nil
+}
+
+// keyOf returns what a Sync with statuses shares comments and a status with.
+func (all *PullRequests) keyOf(s v1alpha1.Sync, at forge.Repository) pullRequestsOf {
+	key := pullRequestsOf{repository: at.Base + "/" + at.String()}
+	if all.Name != "" {
+		return key
+	}
+	key.cluster = s.Spec.ClusterName
+	if all.Tenants {
+		key.namespace = s.Namespace
+	}
+	if s.Spec.Statuses.Per == v1alpha1.PerSync {
+		key.sync = NameOf(s)
+	}
+	return key
 }
 
 // nameOf returns the name of the previews of a Sync with statuses.
@@ -238,7 +250,7 @@ func (all *PullRequests) nameOf(s v1alpha1.Sync) string {
 	if s.Spec.LivePreviews {
 		cluster = s.Spec.ClusterName
 	}
-	return forge.NameOfSync(inventory.Sync{Namespace: s.Namespace, Name: s.Name}, cluster, v1alpha1.DefaultNamespace)
+	return forge.NameOfSync(NameOf(s), cluster, v1alpha1.DefaultNamespace)
 }
 
 // start previews for a Sync until ctx is done. Once wait returns, nothing uses the Sync, its clone or its token any more.
@@ -258,7 +270,7 @@ func (all *PullRequests) join(ctx context.Context, f *follower) {
 	defer all.mu.Unlock()
 	p := all.groups[f.key]
 	if p == nil {
-		p = &previewer{woken: make(chan struct{}, 1)}
+		p = &previewer{key: f.key, woken: make(chan struct{}, 1)}
 		if all.groups == nil {
 			all.groups = map[pullRequestsOf]*previewer{}
 		}
@@ -292,8 +304,12 @@ func (all *PullRequests) leave(f *follower) {
 	}
 }
 
-// settle is how long a group of Syncs stays as it is before a loop begins: at its start, a process adds one Sync after the other.
-const settle = 500 * time.Millisecond
+const (
+	// settle is how long a group of Syncs stays as it is before a loop begins: at its start, a process adds one Sync after the other.
+	settle = 500 * time.Millisecond
+	// mostSettle is how long it waits for Syncs that are told to run: their clusters may be away.
+	mostSettle = time.Minute
+)
 
 // run runs one loop after the other for a group, each with the Syncs that run then. It returns once all of them have ended.
 func (all *PullRequests) run(base context.Context, p *previewer) {
@@ -309,19 +325,90 @@ func (all *PullRequests) run(base context.Context, p *previewer) {
 		}
 		now := &previewing{stop, make(chan struct{})}
 		p.now = now
+		absent, wait := all.absent(p.key, running)
 		all.mu.Unlock()
 		select {
 		case <-ctx.Done():
-		case <-time.After(settle):
-			p.loop(all, running).Run(ctx)
+		case <-time.After(wait):
+			p.loop(all, running, absent).Run(ctx)
 		}
 		stop()
 		close(now.ended)
 	}
 }
 
-// loop returns the loop for some Syncs. The first one posts: its account and its URL are used for all.
-func (p *previewer) loop(all *PullRequests, syncs []*follower) reconcile.PreviewLoop {
+// An absentee is a Sync that is told to run. While it does not, a preview of its group names it.
+type absentee struct {
+	key  pullRequestsOf
+	sync inventory.Sync
+	ref  string
+	why  string // why it does not run; "" if it does, or soon will
+}
+
+// expect makes the previews of a group name a Sync while it does not run. stalled is why; nil if it does, or soon will.
+func (all *PullRequests) expect(s v1alpha1.Sync, stalled error) {
+	if all == nil {
+		return
+	}
+	now := absentee{sync: NameOf(s), ref: s.Spec.Source.Ref}
+	if stalled != nil {
+		now.why, _, _ = strings.Cut(stalled.Error(), "\n")
+	}
+	if s.Spec.Previews && s.Spec.Statuses != nil {
+		if at, err := repositoryOf(s.Spec); err == nil {
+			now.key = all.keyOf(s, at)
+		}
+	}
+	all.tell(now)
+}
+
+// forget makes no preview name a Sync any more.
+func (all *PullRequests) forget(name inventory.Sync) {
+	if all != nil {
+		all.tell(absentee{sync: name})
+	}
+}
+
+// tell records what a Sync is told. The loops of the groups that it leaves and enters end, and others go on.
+func (all *PullRequests) tell(now absentee) {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	before := all.told[now.sync]
+	if now == before {
+		return
+	}
+	delete(all.told, now.sync)
+	if now.key != (pullRequestsOf{}) {
+		if all.told == nil {
+			all.told = map[inventory.Sync]absentee{}
+		}
+		all.told[now.sync] = now
+	}
+	for _, key := range []pullRequestsOf{before.key, now.key} {
+		if p := all.groups[key]; p != nil && p.now != nil {
+			p.now.stop()
+		}
+	}
+}
+
+// absent returns the Syncs of a group that do not run, by name, and how long to wait before a loop names them. The lock is held.
+func (all *PullRequests) absent(key pullRequestsOf, running []*follower) (away []absentee, wait time.Duration) {
+	wait = settle
+	for name, one := range all.told {
+		if one.key != key || slices.ContainsFunc(running, func(f *follower) bool { return f.sync.Reconciler.Sync == name }) {
+			continue
+		}
+		if one.why == "" {
+			one.why, wait = "it has not started yet", mostSettle
+		}
+		away = append(away, one)
+	}
+	slices.SortFunc(away, func(a, b absentee) int { return a.sync.Compare(b.sync) })
+	return away, wait
+}
+
+// loop returns the loop for some Syncs. The first one posts: its account and its URL are used for all, and its repository.
+func (p *previewer) loop(all *PullRequests, syncs []*follower, absent []absentee) reconcile.PreviewLoop {
 	previews := *syncs[0].previews
 	previews.Replaces, previews.Commands = nil, map[inventory.Sync]forge.Rules{}
 	loop := reconcile.PreviewLoop{Woken: p.woken, OnEvent: syncs[0].event, Memory: &p.memory, Turn: all.turn, Interval: syncs[0].interval}
@@ -339,6 +426,11 @@ func (p *previewer) loop(all *PullRequests, syncs []*follower) reconcile.Preview
 			origins[clone] = f.origin
 		}
 		loop.Syncs = append(loop.Syncs, one)
+	}
+	for _, one := range absent {
+		loop.Syncs = append(loop.Syncs, reconcile.PreviewedSync{
+			ID: one, Reconciler: reconcile.Reconciler{Sync: one.sync}, Origin: loop.Syncs[0].Origin, Ref: one.ref, Away: one.why,
+		})
 	}
 	loop.Requests = requests{previews.Pulls, &previews, forks}
 	return loop

@@ -2,10 +2,12 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 
 	"headgate.dev/headgate/fixtures"
 	"headgate.dev/headgate/reconcile"
+	"headgate.dev/headgate/reconcile/api/v1alpha1"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/inventory"
 )
@@ -108,7 +111,8 @@ func (f *follower) running() ([]*follower, reconcile.PreviewLoop, forge.Previews
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	members := slices.Clone(f.group.members)
-	loop := f.group.loop(f.of, members)
+	absent, _ := f.of.absent(f.key, members)
+	loop := f.group.loop(f.of, members, absent)
 	return members, loop, *loop.Requests.(requests).previews
 }
 
@@ -168,6 +172,88 @@ func TestFollowTogether(t *testing.T) {
 	if len(members) != 1 || len(loop.Syncs) != 1 || len(previews.Commands) != 0 || previews.Poster != second.previews.Poster || previews.TargetURL != "" || loop.Syncs[0].Origin != reconcile.Origin(second.origin) {
 		t.Errorf("after the end of the first one: %+v", previews)
 	}
+}
+
+// A preview names a Sync that is told to run and does not: it would be safe without it. A Sync that is about to start is waited for.
+func TestFollowAbsent(t *testing.T) {
+	all := PullRequests{Tenants: true}
+	in := Surroundings{
+		Cluster: &rest.Config{Host: "https://nowhere.example.org"}, Getenv: func(string) string { return canary }, Cache: t.TempDir(), PullRequests: &all,
+	}
+	object := func(name, spec string) v1alpha1.Sync {
+		t.Helper()
+		s := decode(t, "  source: {repo: \"https://git.example.org/acme/platform.git\", ref: main}\n  previews: true\n"+spec)
+		s.Name = name
+		return s
+	}
+	const east = "  clusterName: east\n  statuses: {forge: Gitea}\n"
+	follow := func(s v1alpha1.Sync) *follower {
+		t.Helper()
+		one, err := New(s, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		wait := one.follower.start(ctx)
+		t.Cleanup(func() {
+			stop()
+			wait()
+			if err := one.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return one.follower
+	}
+	runs := follow(object("a", east))
+	shows := func(when, want string, wait time.Duration) {
+		t.Helper()
+		members, loop, _ := runs.running()
+		var names []string
+		for _, one := range loop.Syncs {
+			names = append(names, strings.TrimSpace(one.Reconciler.Sync.Name+" "+one.Away))
+			if one.Origin != loop.Syncs[0].Origin || one.Ref != "main" {
+				t.Errorf("%s: %v", when, one)
+			}
+		}
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		if _, got := all.absent(runs.key, members); strings.Join(names, ", ") != want || got != wait {
+			t.Errorf("%s: want %s after %s, got %s after %s", when, want, wait, strings.Join(names, ", "), got)
+		}
+	}
+	changes := func(do func()) {
+		t.Helper()
+		all.mu.Lock()
+		for runs.group.now == nil {
+			all.mu.Unlock()
+			runtime.Gosched()
+			all.mu.Lock()
+		}
+		before := runs.group.now
+		all.mu.Unlock()
+		do()
+		<-before.ended // and another loop begins
+	}
+	in.Expect(object("a", east), nil)
+	changes(func() { in.Expect(object("b", east), errors.New("no such account\nat all")) })
+	in.Expect(object("c", "  clusterName: west\n  statuses: {forge: Gitea}\n"), errors.New("away"))
+	in.Expect(object("d", "  clusterName: east\n  statuses: {forge: Gitea, per: Sync}\n"), errors.New("away"))
+	other := object("e", east)
+	other.Namespace = "another"
+	in.Expect(other, errors.New("away"))
+	shows("stalled", "a, b no such account", settle)
+	changes(func() { in.Expect(object("b", east), nil) })
+	shows("mended", "a, b it has not started yet", mostSettle)
+	changes(func() { follow(object("b", east)) })
+	shows("started", "a, b", settle)
+	changes(func() { in.Expect(object("f", east), errors.New("no repository")) })
+	changes(func() {
+		in.Expect(object("f", "  clusterName: west\n  statuses: {forge: Gitea}\n"), errors.New("no repository"))
+	})
+	shows("one moved to another group", "a, b", settle)
+	changes(func() { in.Expect(object("g", east), errors.New("no repository")) })
+	changes(func() { in.Forget(inventory.Sync{Namespace: runs.sync.Reconciler.Sync.Namespace, Name: "g"}) })
+	shows("one is gone", "a, b", settle)
 }
 
 // In a controller, Syncs of two namespaces do not post with each other's token, and neither do two shards.

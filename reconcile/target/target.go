@@ -28,6 +28,7 @@ import (
 	"headgate.dev/headgate/reconcile/engine"
 	"headgate.dev/headgate/reconcile/forge"
 	"headgate.dev/headgate/reconcile/git"
+	"headgate.dev/headgate/reconcile/inventory"
 	"headgate.dev/headgate/reconcile/outbox"
 	"headgate.dev/headgate/reconcile/report"
 
@@ -167,8 +168,7 @@ func New(s v1alpha1.Sync, in Surroundings) (_ *Target, err error) {
 	return t, nil
 }
 
-// posts sets what publishes the reports of the Sync: an outbox of its own, or the board of its cluster. A suspended Sync takes up no
-// commits, so no board waits for it.
+// posts sets what publishes the reports of the Sync: an outbox of its own, or the board of its cluster.
 func (t *Target) posts(s v1alpha1.Sync, own *outbox.Outbox, in Surroundings) {
 	t.outbox, t.Loop.Untold = own, true
 	posts, is := own.Next.(posting)
@@ -216,6 +216,24 @@ func accessOf(s v1alpha1.Sync, in Surroundings, fields ...any) access {
 		panic(err) // they were decoded
 	}
 	return access{string(text), s.Namespace, cmp.Or(in.Secrets, in.Cluster)}
+}
+
+// NameOf returns the name of a Sync.
+func NameOf(s v1alpha1.Sync) inventory.Sync {
+	return inventory.Sync{Namespace: s.Namespace, Name: s.Name}
+}
+
+// Expect makes what Syncs say together wait for a Sync that is told to run, or name it: a status of its cluster and a preview would be green
+// without it. stalled is why it does not run; nil if it does, or soon will.
+func (in Surroundings) Expect(s v1alpha1.Sync, stalled error) {
+	in.Boards.expect(s)
+	in.PullRequests.expect(s, stalled)
+}
+
+// Forget ends what Expect began.
+func (in Surroundings) Forget(name inventory.Sync) {
+	in.Boards.forget(name)
+	in.PullRequests.forget(name)
 }
 
 // MemberOf returns what a Sync shows to the others of its branch. It returns false for one to which no object of another Sync can move,

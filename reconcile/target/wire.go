@@ -302,7 +302,7 @@ func (w *Wired) Close() error {
 func settingsOf(s v1alpha1.Sync) settings {
 	spec := &s.Spec
 	set := settings{Reconciler: reconcile.Reconciler{
-		Sync:    inventory.Sync{Namespace: s.Namespace, Name: s.Name},
+		Sync:    NameOf(s),
 		Timeout: spec.Timeout.Duration(), Suspended: spec.Suspended(),
 		Options: render.Options{
 			Conversion:        conversion(spec.Conversion),
