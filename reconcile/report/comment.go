@@ -135,7 +135,7 @@ func (c comment) compared() string {
 	case c.repairs() > 0:
 		parts = append(parts, fmt.Sprintf("Commit %.12s, judged alone: its base %.12s cannot be rendered, so nothing was compared.", c.Revision, c.Preview.Base))
 	case c.away() > 0:
-		parts = append(parts, "Nothing was compared: "+c.unmade()+".")
+		parts = append(parts, "Nothing was compared: "+escape(legible.Short(c.unmade(), mostCause))+".")
 	case c.Preview != nil && c.Preview.Base == "":
 		parts = append(parts, "Compared with the files before.")
 	case c.Preview != nil:
