@@ -394,8 +394,12 @@ func (all *PullRequests) tell(now absentee) {
 // absent returns the Syncs of a group that do not run, by name, and how long to wait before a loop names them. The lock is held.
 func (all *PullRequests) absent(key pullRequestsOf, running []*follower) (away []absentee, wait time.Duration) {
 	wait = settle
+	runs := map[inventory.Sync]bool{}
+	for _, f := range running {
+		runs[f.sync.Reconciler.Sync] = true
+	}
 	for name, one := range all.told {
-		if one.key != key || slices.ContainsFunc(running, func(f *follower) bool { return f.sync.Reconciler.Sync == name }) {
+		if one.key != key || runs[name] {
 			continue
 		}
 		if one.why == "" {
