@@ -136,7 +136,7 @@ const (
 func (l *Ledger) listed(a Ask) Given { return l.counting([]Ask{a}).Listed() }
 
 // Continues returns how far a used approval lets a claim pass that is not carried out yet. An approval that a person withdrew no longer
-// counts. keys are those of the claim, and of the claims that lead to it.
+// counts. keys identify the claim and the claims that lead to it.
 func (l *Ledger) Continues(a Ask, keys ...string) (limit Amount, does bool) {
 	for _, g := range l.Grants {
 		if l.Given.Withdrawn(g) {

@@ -28,7 +28,6 @@ type Budget struct {
 	mu      sync.Mutex
 	used    int64 // bytes; what removes files by itself makes it too high, until the next look
 	looked  time.Time
-	looks   int
 	running map[*Share]bool
 	ended   chan struct{}        // closed when a running share ends
 	refused map[string]time.Time // items that were too large, until when they remove nothing
@@ -57,7 +56,7 @@ type Share struct {
 	ctx    context.Context //nolint:containedctx // it ends with the share
 	before int64           // bytes of the item
 	grown  int64
-	looks  int // of the budget when the share began
+	looked time.Time // by the budget, before the share began
 }
 
 // Begin returns the room for an item that grows, and a context that ends if others need the room. Its path may have one of the
@@ -75,7 +74,7 @@ func (b *Budget) Begin(ctx context.Context, item string) (*Share, context.Contex
 	if time.Since(b.looked) > time.Minute {
 		b.look()
 	}
-	s := &Share{budget: b, item: item, fail: fail, ctx: ctx, before: sizeOf(item), looks: b.looks}
+	s := &Share{budget: b, item: item, fail: fail, ctx: ctx, before: sizeOf(item), looked: b.looked}
 	b.running[s] = true
 	return s, ctx
 }
@@ -89,7 +88,7 @@ func (s *Share) End() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.running, s)
-	if b.looks != s.looks {
+	if !b.looked.Equal(s.looked) {
 		b.look()
 	} else {
 		b.used += sizeOf(s.item) - s.before - s.grown
@@ -235,9 +234,8 @@ func (b *Budget) makeRoom(n int64) bool {
 func (b *Budget) look() []item {
 	found := survey{tidy: b.looked.IsZero()}
 	found.read(b.Dir)
-	unwritten := int64(len(b.running)) * piece // at most, of what was taken
+	unwritten := int64(len(b.running)) * piece // the most of what was taken
 	b.used, b.looked = found.bytes+unwritten, time.Now()
-	b.looks++
 	return found.sorted()
 }
 

@@ -179,7 +179,7 @@ func TestRenamedWhileCounted(t *testing.T) {
 	renaming.Wait()
 }
 
-// What a share had received is gone when its end is counted. Counted twice, it would be room for others.
+// A share that fails gives its room back once. If it gave it back twice, others would exceed the limit.
 func TestFailedShareGivesItsRoomOnce(t *testing.T) {
 	c := cache{t, t.TempDir()}
 	b := &Budget{Dir: c.dir, Bytes: 10 * mega}

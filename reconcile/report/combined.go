@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"html"
 	"slices"
 	"strings"
 
@@ -56,7 +55,7 @@ func (r Report) urgency() int {
 		return 0
 	case r.Error != "":
 		return 5
-	case r.away() > 0:
+	case r.away():
 		return 3
 	}
 	return map[Word]int{Safe: 1, Look: 2, Blocked: 4}[r.judgement().Word]
@@ -145,11 +144,8 @@ func (c Combined) count() string {
 }
 
 // changing counts the syncs that a pull request is known to change.
-func changing(touched []Report) (n int) {
-	for _, r := range touched {
-		n += 1 - r.away()
-	}
-	return n
+func changing(touched []Report) int {
+	return len(slices.DeleteFunc(slices.Clone(touched), Report.away))
 }
 
 // A bundle groups syncs that a pull request changes in the same way, as far as one line describes the change.
@@ -322,7 +318,7 @@ func (c Combined) folds(touched []Report, room int) string {
 			}
 			bodies, titles = append(bodies, body), append(titles, clip(legible.Line(alikeReports([]Report{r})[0].text), mostLine))
 		}
-		names[body] = append(names[body], "<code>"+html.EscapeString(legible.Line(r.Sync.Name))+"</code>")
+		names[body] = append(names[body], "<code>"+escapeHTML(r.Sync.Name)+"</code>")
 	}
 	var b strings.Builder
 	for i, body := range bodies {
@@ -330,7 +326,7 @@ func (c Combined) folds(touched []Report, room int) string {
 			b.WriteString(body)
 			continue
 		}
-		fmt.Fprintf(&b, "\n<details><summary>%s: %s</summary>\n%s\n</details>\n", someOf(names[body], mostNamed), html.EscapeString(titles[i]), body)
+		fmt.Fprintf(&b, "\n<details><summary>%s: %s</summary>\n%s\n</details>\n", someOf(names[body], mostNamed), escapeHTML(titles[i]), body)
 	}
 	return fmt.Sprintf("\n<details><summary>Sync by sync</summary>\n%s\n</details>\n", b.String())
 }

@@ -76,7 +76,7 @@ func TestCombined(t *testing.T) {
 			Status{Failure, "Blocked: breaks 1 schema in sync000, sync001, sync002, 297 more; 300 of 300 syncs change"}, "⛔ Blocked: breaks 1 schema in `sync000`, `sync001`, `sync002`, 297 more",
 		},
 		"Away": {
-			"A sync that does not run is named, because nobody knows what the merge changes in it. It does not block: the merge may mend it.", []Report{previewed("a"), Away(syncOf("b"), "no service account")}, 0,
+			"A sync that does not run is named, because its changes are not known. It does not block: the merge may repair the Sync.", []Report{previewed("a"), Away(syncOf("b"), "no service account")}, 0,
 			Status{Success, "Look: cannot preview b: the Sync does not run: no service account; 0 of 2 syncs change"}, "👀 Look: is not previewed, because the Sync does not run",
 		},
 		"AwayBesideAChange": {
@@ -273,3 +273,20 @@ func TestCombinedQuotes(t *testing.T) {
 type hostileError string
 
 func (e hostileError) Error() string { return string(e) }
+
+// The reason comes from who wrote the Sync, and from its cluster: it is text, never Markdown, and it names nobody.
+func TestAwayIsText(t *testing.T) {
+	const why = "no [account](https://evil.example.org) <img src=x> @acme/admins\n# Approved"
+	for _, all := range [][]Report{{Away(syncOf("b"), why)}, {previewed("a"), Away(syncOf("b"), why)}, {previewed("a", creating("a.example.org")), Away(syncOf("b"), why)}} {
+		output := Combine(all).Comment(32_768)
+		output = strings.ReplaceAll(output, "<summary><code>b</code>: the Sync does not run: no [account]", "") // HTML, in which this is no link
+		for _, bad := range []string{"no [account]", "<img", "\n# ", "@acme"} {
+			if strings.Contains(output, bad) {
+				t.Errorf("%q in the comment on %d syncs:\n%s", bad, len(all), output)
+			}
+		}
+		if !strings.Contains(output, "evil.example.org") {
+			t.Errorf("the comment on %d syncs does not tell why:\n%s", len(all), output)
+		}
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"html"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -132,9 +131,9 @@ func (c comment) between() string {
 func (c comment) compared() string {
 	var parts []string
 	switch {
-	case c.repairs() > 0:
+	case c.repairs():
 		parts = append(parts, fmt.Sprintf("Commit %.12s, judged alone: its base %.12s cannot be rendered, so nothing was compared.", c.Revision, c.Preview.Base))
-	case c.away() > 0:
+	case c.away():
 		parts = append(parts, "Nothing was compared: "+escape(legible.Short(c.unmade(), mostCause))+".")
 	case c.Preview != nil && c.Preview.Base == "":
 		parts = append(parts, "Compared with the files before.")
@@ -516,7 +515,7 @@ func (c comment) known() []section {
 
 // finding is the word for a finding of the comparison. Without a base, it is not known which are new.
 func (c comment) finding() string {
-	if c.repairs() > 0 {
+	if c.repairs() {
 		return "finding"
 	}
 	return "new finding"
@@ -608,7 +607,7 @@ func (c comment) difference(alike []Step, room int) string {
 		return fmt.Sprintf("\n- %s %s%s%s\n", s.shownAction(), s.called(), s.by(), c.at(s.Origin))
 	}
 	coded := func(name string) string {
-		return "<code>" + html.EscapeString(clip(legible.Line(name), mostQuoted)) + "</code>"
+		return "<code>" + escapeHTML(clip(legible.Line(name), mostQuoted)) + "</code>"
 	}
 	title, of := coded(s.name()), ""
 	if s.Package != "" {

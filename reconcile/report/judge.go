@@ -88,6 +88,15 @@ func ofNames(all ...reason.Code) tallied { return tallied{codes: all, names: tru
 
 func ofFact(count func(Report) int) tallied { return tallied{fact: count} }
 
+func ofState(is func(Report) bool) tallied {
+	return ofFact(func(r Report) int {
+		if is(r) {
+			return 1
+		}
+		return 0
+	})
+}
+
 // judgements are the grounds in their order, the worst first. What a person approved is counted in the rows of the word Look.
 var judgements = []row{
 	{Blocked, "failed", ofFact(func(r Report) int { return r.Summary.Failed }), "fails on 1 object", "fails on %d objects"},
@@ -111,8 +120,8 @@ var judgements = []row{
 	{Look, "drops", ofCodes(reason.DropsKind), "drops 1 kind", "drops %d kinds"},
 	{Look, "deletes-kinds", ofCodes(reason.DeletesKind), "deletes 1 kind whose use is not known", "deletes %d kinds whose use is not known"},
 	{Look, "external-names", ofNames(reason.NameInCloudChanges), "object", "objects"},
-	{Look, "repairs", ofFact(Report.repairs), "repairs the target branch, which cannot be rendered", ""},
-	{Look, "away", ofFact(Report.away), "is not previewed, because the Sync does not run", ""},
+	{Look, "repairs", ofState(Report.repairs), "repairs the target branch, which cannot be rendered", ""},
+	{Look, "away", ofState(Report.away), "is not previewed, because the Sync does not run", ""},
 	{Look, "owner", ofCodes(reason.FirstForCrossplane, reason.LastForCrossplane), "changes who makes the CRDs", ""},
 	{Look, "base-unread", ofCodes(reason.MergeBaseUnread), "cannot read 1 package of the base", "cannot read %d packages of the base"},
 	{Look, "grants", ofNames(reason.GrantsRole, reason.GrantsRules, reason.AddsRights), "grant", "grants"},
@@ -352,21 +361,14 @@ func (r Report) target() string {
 	return cmp.Or(r.Preview.Into, "the target")
 }
 
-// repairs returns 1 if the target cannot be rendered.
-func (r Report) repairs() int {
-	if r.Preview != nil && r.Preview.Repairs {
-		return 1
-	}
-	return 0
-}
+// repairs reports whether the target cannot be rendered.
+func (r Report) repairs() bool { return r.Preview != nil && r.Preview.Repairs }
 
-// away returns 1 if the sync does not run.
-func (r Report) away() int {
-	if r.Preview != nil && r.Preview.Away != "" {
-		return 1
-	}
-	return 0
-}
+// away reports whether the sync does not run.
+func (r Report) away() bool { return r.Preview != nil && r.Preview.Away != "" }
+
+// blind reports whether nothing was compared.
+func (r Report) blind() bool { return r.repairs() || r.away() }
 
 func (r Report) newWarnings() int {
 	if r.Preview == nil {

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"html"
 	"io"
 	"math"
 	"strings"
@@ -195,4 +196,9 @@ func longestRun(s string, of rune) int {
 // escape escapes our own text, which may contain a name.
 func escape(s string) string {
 	return strings.NewReplacer(`\`, `\\`, "<", "&lt;", ">", "&gt;", "@", "&#64;", "`", "&#96;", "*", "\\*", "_", "\\_", "[", "\\[").Replace(legible.Line(s))
+}
+
+// escapeHTML escapes our own text in a line of HTML, where Markdown has no meaning and an @ still names a user.
+func escapeHTML(s string) string {
+	return strings.ReplaceAll(html.EscapeString(legible.Line(s)), "@", "&#64;")
 }

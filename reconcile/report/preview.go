@@ -281,21 +281,16 @@ func Repaired(sync inventory.Sync, head render.Desired, base string, why error, 
 	return r.On(nil)
 }
 
-// Away reports a sync that does not run. The pull request is not to blame, and it may be the mend, so it is not blocked.
+// Away reports a sync that does not run. The pull request is not to blame and may repair the Sync, so it is not blocked.
 func Away(sync inventory.Sync, why string) Report {
 	r := blank(sync, "")
 	r.Preview = &Preview{Away: why, Opens: []Opening{}, Leaves: []Definition{}}
 	return r.On(nil)
 }
 
-// blind reports whether nothing was compared.
-func (r Report) blind() bool {
-	return r.Preview != nil && (r.Preview.Repairs || r.Preview.Away != "")
-}
-
 // unmade returns why there is no preview; "" if there is one.
 func (r Report) unmade() string {
-	if r.away() > 0 {
+	if r.away() {
 		return "the Sync does not run: " + r.Preview.Away
 	}
 	return firstLine(r.Error)

@@ -68,7 +68,7 @@ func (r Report) Exits(on Threshold) int {
 	crossed := map[string]bool{
 		OnAny:      r.Changes() || held,
 		OnBlocked:  r.judgement().Word == Blocked,
-		OnBreaking: breaks || r.blind(), // nobody knows
+		OnBreaking: breaks || r.blind(), // it may break
 		OnHolds:    held || r.blind(),
 		OnErrors:   len(r.errors()) > 0,
 		OnFindings: slices.ContainsFunc(r.Findings, func(f manifest.Finding) bool { return f.Severity != manifest.Note }),

@@ -68,7 +68,6 @@ type pullRequestsOf struct {
 
 // A previewer previews the pull requests of a repository for the Syncs that joined it.
 type previewer struct {
-	key    pullRequestsOf
 	woken  chan struct{}
 	memory reconcile.PreviewMemory
 
@@ -270,7 +269,7 @@ func (all *PullRequests) join(ctx context.Context, f *follower) {
 	defer all.mu.Unlock()
 	p := all.groups[f.key]
 	if p == nil {
-		p = &previewer{key: f.key, woken: make(chan struct{}, 1)}
+		p = &previewer{woken: make(chan struct{}, 1)}
 		if all.groups == nil {
 			all.groups = map[pullRequestsOf]*previewer{}
 		}
@@ -325,7 +324,7 @@ func (all *PullRequests) run(base context.Context, p *previewer) {
 		}
 		now := &previewing{stop, make(chan struct{})}
 		p.now = now
-		absent, wait := all.absent(p.key, running)
+		absent, wait := all.absent(running)
 		all.mu.Unlock()
 		select {
 		case <-ctx.Done():
@@ -391,15 +390,16 @@ func (all *PullRequests) tell(now absentee) {
 	}
 }
 
-// absent returns the Syncs of a group that do not run, by name, and how long to wait before a loop names them. The lock is held.
-func (all *PullRequests) absent(key pullRequestsOf, running []*follower) (away []absentee, wait time.Duration) {
+// absent returns the Syncs of the group of some others that do not run, by name, and how long to wait before a loop names them. The lock is
+// held.
+func (all *PullRequests) absent(running []*follower) (away []absentee, wait time.Duration) {
 	wait = settle
 	runs := map[inventory.Sync]bool{}
 	for _, f := range running {
 		runs[f.sync.Reconciler.Sync] = true
 	}
 	for name, one := range all.told {
-		if one.key != key || runs[name] {
+		if one.key != running[0].key || runs[name] {
 			continue
 		}
 		if one.why == "" {

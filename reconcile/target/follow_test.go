@@ -111,7 +111,7 @@ func (f *follower) running() ([]*follower, reconcile.PreviewLoop, forge.Previews
 	f.of.mu.Lock()
 	defer f.of.mu.Unlock()
 	members := slices.Clone(f.group.members)
-	absent, _ := f.of.absent(f.key, members)
+	absent, _ := f.of.absent(members)
 	loop := f.group.loop(f.of, members, absent)
 	return members, loop, *loop.Requests.(requests).previews
 }
@@ -217,7 +217,7 @@ func TestFollowAbsent(t *testing.T) {
 		}
 		all.mu.Lock()
 		defer all.mu.Unlock()
-		if _, got := all.absent(runs.key, members); strings.Join(names, ", ") != want || got != wait {
+		if _, got := all.absent(members); strings.Join(names, ", ") != want || got != wait {
 			t.Errorf("%s: want %s after %s, got %s after %s", when, want, wait, strings.Join(names, ", "), got)
 		}
 	}
